@@ -1,0 +1,2 @@
+//! start-up
+fn main() {}

@@ -1,0 +1,52 @@
+//! The command line of `darwin`: one module a subcommand, each with `Args` and `run`.
+
+pub mod decide;
+pub mod demo;
+pub mod judge;
+pub mod operate;
+pub mod serve;
+pub mod verify;
+
+use clap::{Parser, Subcommand};
+use policy::Exit;
+
+/// Hosts AI agents that must earn their keep.
+#[derive(Debug, Parser)]
+#[command(name = "darwin", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The whole product on this host, with one full cull
+    Demo(demo::Args),
+    /// The control plane, gateway and console
+    Serve(serve::Args),
+    /// The pure rules: JSON in on stdin, JSON out
+    Decide(decide::Args),
+    /// The judge's frame and its strict reader
+    Judge(judge::Args),
+    /// Agents of a running control plane
+    Agent(operate::AgentArgs),
+    /// Announce income to a running control plane
+    Income(operate::IncomeArgs),
+    /// Recompute chain, balances and projections of a journal from nothing
+    Verify(verify::Args),
+}
+
+impl Cli {
+    /// Runs the subcommand.
+    pub fn run(self) -> Exit {
+        match self.command {
+            Command::Demo(args) => demo::run(args),
+            Command::Serve(args) => serve::run(args),
+            Command::Decide(args) => decide::run(args),
+            Command::Judge(args) => judge::run(args),
+            Command::Agent(args) => operate::agent(args),
+            Command::Income(args) => operate::income(args),
+            Command::Verify(args) => verify::run(args),
+        }
+    }
+}

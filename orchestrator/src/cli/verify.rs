@@ -1,0 +1,12 @@
+//! `darwin verify`.
+
+use policy::Exit;
+
+/// Arguments of `darwin verify`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs it.
+pub fn run(_args: Args) -> Exit {
+    Exit::Io
+}

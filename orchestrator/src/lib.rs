@@ -1,0 +1,7 @@
+//! Darwin's control plane: ledger, gateway, episodes, culls, judge, work log.
+//!
+//! `core` is one deterministic machine without threads, clock, randomness, files or sockets; everything else
+//! is a shell round it. What decides is in `policy`.
+
+pub mod cli;
+pub mod core;

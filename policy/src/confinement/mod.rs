@@ -1,0 +1,1 @@
+//! What a confinement lets through: the ruleset as a value.

@@ -1,0 +1,1 @@
+//! The rules that the gateway puts before every model call (E30).

@@ -1,0 +1,1 @@
+//! Money decisions: culls, quotas, prices, tiers (E1 to E30).

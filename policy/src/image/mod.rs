@@ -1,0 +1,1 @@
+//! What one image may carry: rules, severities and the verdict of a scan.

@@ -4,4 +4,5 @@
 //! is a shell round it. What decides is in `policy`.
 
 pub mod cli;
+pub mod config;
 pub mod core;

@@ -1,0 +1,135 @@
+//! Reads a TOML text into a `serde` type and collects *every* mistake, each with its place.
+//!
+//! `serde` stops at the first mistake. So what was wrong is struck out and the rest is read again, until nothing
+//! is wrong or nothing can be struck out any more.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Most mistakes that are looked for in one text.
+const MISTAKES_MAX: usize = 100;
+
+/// One mistake and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mistake {
+    /// Line, from one.
+    pub line: usize,
+    /// Column in characters, from one.
+    pub column: usize,
+    /// What is wrong, and where it helps what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.what)
+    }
+}
+
+/// The text's mistakes so far.
+#[derive(Debug)]
+pub struct Mistakes<'t> {
+    text: &'t str,
+    found: Vec<Mistake>,
+}
+
+impl<'t> Mistakes<'t> {
+    /// None yet.
+    pub fn new(text: &'t str) -> Self {
+        Self { text, found: Vec::new() }
+    }
+
+    /// Notes one at a byte offset of the text.
+    pub fn note(&mut self, span: &Range<usize>, what: impl Into<String>) {
+        let (line, column) = place(self.text, span.start);
+        self.found.push(Mistake { line, column, what: what.into() });
+    }
+
+    /// All of them, in the order of the text.
+    ///
+    /// # Errors
+    /// The mistakes, if there are any.
+    pub fn none_or_all(mut self) -> Result<(), Vec<Mistake>> {
+        self.found.sort();
+        self.found.dedup();
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
+    }
+}
+
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+/// Reads `text`, noting what is wrong. `None` where it is no TOML at all, or where what is wrong cannot be left out.
+pub fn read<T: DeserializeOwned>(text: &str, mistakes: &mut Mistakes<'_>) -> Option<T> {
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    for error in &syntax {
+        mistakes.note(&error.span().unwrap_or(0..0), error.message());
+    }
+    // What follows a syntax error is a guess: only the syntax is reported then.
+    if !syntax.is_empty() {
+        return None;
+    }
+    let mut table = table;
+    for _ in 0..MISTAKES_MAX {
+        let error = match T::deserialize(toml::de::Deserializer::from(table.clone())) {
+            Ok(read) => return Some(read),
+            Err(error) => error,
+        };
+        let span = error.span().unwrap_or(0..0);
+        mistakes.note(&span, error.message());
+        if !strike(table.get_mut(), &span) {
+            return None;
+        }
+    }
+    None
+}
+
+/// Takes the innermost entry that holds `span` out of the table; false if there is none.
+fn strike(table: &mut DeTable<'_>, span: &Range<usize>) -> bool {
+    let holder = table.iter().find(|(key, value)| holds(&key.span(), span) || within(value, span));
+    let Some((key, on_key)) = holder.map(|(key, _)| (key.clone(), holds(&key.span(), span))) else {
+        return false;
+    };
+    let struck_inside = !on_key && table.get_mut(&key).is_some_and(|value| strike_value(value, span));
+    struck_inside || table.remove(&key).is_some()
+}
+
+fn strike_value(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
+    match value.get_mut() {
+        DeValue::Table(table) => strike(table, span),
+        DeValue::Array(array) => array.iter_mut().any(|item| within(item, span) && strike_value(item, span)),
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => false,
+    }
+}
+
+/// A table's own span is its header alone, so its entries are asked too.
+fn within(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
+    holds(&value.span(), span)
+        || match value.get_ref() {
+            DeValue::Table(table) => {
+                table.iter().any(|(key, value)| holds(&key.span(), span) || within(value, span))
+            }
+            DeValue::Array(array) => array.iter().any(|item| within(item, span)),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => false,
+        }
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end && !outer.is_empty()
+}

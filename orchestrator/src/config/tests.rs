@@ -1,0 +1,108 @@
+use super::*;
+
+const WHOLE: &str = r#"
+journal = "/var/lib/darwin/journal.sqlite"
+state_dir = "/var/lib/darwin"
+run_dir = "/run/darwin"
+spools = ["/var/lib/darwin/signals/netd.jsonl"]
+
+[netd]
+socket = "/run/darwin/netd.sock"
+
+[api]
+listen = ["unix:/run/darwin/api.sock", "127.0.0.1:8080"]
+
+[provider]
+base_url = "https://api.anthropic.com"
+api_key_env = "KEY"
+
+[judge]
+timeout_s = 61
+
+[digest]
+base_url = "https://elsewhere.example"
+
+[images.sample]
+rootfs = "/srv/sample"
+command = ["/agent", "--busy"]
+
+[clock]
+accelerated = { start_ms = 0, busy_rate = 60, idle_rate = 20000 }
+"#;
+
+fn with_key(name: &str) -> Option<String> {
+    (name == "KEY").then(|| "sk-1".to_owned())
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    let found = Config::parse(text, &with_key).expect_err("it should be wrong");
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let config = Config::parse(WHOLE, &with_key).unwrap();
+    assert_eq!(config.api.listen.len(), 2);
+    assert_eq!(config.judge.timeout, Duration::from_secs(61));
+    assert_eq!(config.judge.api_key, config.provider.api_key);
+    assert_eq!(config.images["sample"].command, ["/agent", "--busy"]);
+    assert!(matches!(config.clock, ClockMode::Accelerated(Acceleration { busy_rate: 60, .. })));
+}
+
+#[test]
+fn the_providers_key_goes_to_no_other_host() {
+    let config = Config::parse(WHOLE, &with_key).unwrap();
+    assert_eq!(config.digest.base.host(), Some("elsewhere.example"));
+    assert_eq!(config.digest.api_key, None);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_with_their_places() {
+    let text = WHOLE
+        .replace("state_dir = \"/var", "state_dir = \"var")
+        .replace("[judge]", "[judge]\ncolour = 1")
+        .replace("timeout_s = 61", "timeout_s = \"long\"")
+        .replace("127.0.0.1:8080", "0.0.0.0:8080")
+        .replace("\"KEY\"", "\"NO_KEY\"")
+        .replace("\"/agent\"", "\"agent\"");
+    let places: Vec<String> =
+        mistakes(&text).iter().map(|line| line.split(": ").next().unwrap().to_owned()).collect();
+    assert_eq!(places, ["3:13", "11:40", "15:15", "18:1", "19:13", "26:11"]);
+}
+
+#[test]
+fn an_empty_file_names_everything_that_is_missing() {
+    let found = mistakes("").join("\n");
+    for key in ["journal", "state_dir", "run_dir", "netd.socket", "provider.base_url"] {
+        assert!(found.contains(key), "{key} in {found}");
+    }
+}
+
+#[test]
+fn broken_syntax_has_a_place() {
+    assert_eq!(mistakes("journal = \n[x\n").first().map(|line| line.starts_with("1:")), Some(true));
+}
+
+#[test]
+fn a_provider_without_tls_is_refused() {
+    let found = mistakes(&WHOLE.replace("https://api.anthropic.com", "http://api.anthropic.com"));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_slower_idle_clock_is_refused() {
+    assert_eq!(mistakes(&WHOLE.replace("idle_rate = 20000", "idle_rate = 59")).len(), 1);
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let config = Config::parse(WHOLE, &with_key).unwrap();
+    assert!(!format!("{config:?}").contains("sk-1"));
+}
+
+#[test]
+fn webhook_secrets_have_24_to_64_bytes() {
+    assert!(WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_some());
+    assert!(WebhookSecret::parse("whsec_c2hvcnQ=").is_none());
+    assert!(WebhookSecret::parse("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_none());
+}

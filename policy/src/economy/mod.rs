@@ -1,1 +1,62 @@
-//! Money decisions: culls, quotas, prices, tiers (E1 to E30).
+//! Money decisions: culls, quotas, prices, standings (E1 to E30).
+//!
+//! Each rule is a function of plain values: the shell gathers figures from the ledger, calls, and does what it
+//! is told.
+
+pub mod cull;
+pub mod price;
+pub mod quota;
+pub mod schedule;
+pub mod standing;
+
+/// Why an agent was condemned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum Reason {
+    /// It brought in less than the idle line (E15).
+    Idle,
+    /// It was in the lowest share by profit (E16).
+    Performance,
+    /// It could not pay the cheapest call on its menu (E7).
+    Starved,
+}
+
+impl Reason {
+    /// The word that facts and records use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Performance => "performance",
+            Self::Starved => "starved",
+        }
+    }
+}
+
+/// Why settings make no rules. Each is the operator's mistake and names the setting and its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} is {found}, and must be {range}")]
+pub struct SettingError {
+    /// The setting's name, as in the configuration.
+    pub setting: &'static str,
+    /// What it was.
+    pub found: i64,
+    /// What it may be.
+    pub range: &'static str,
+}
+
+/// `value`, if it lies in `range`.
+fn within(
+    setting: &'static str,
+    value: u32,
+    range: std::ops::RangeInclusive<u32>,
+    said: &'static str,
+) -> Result<u32, SettingError> {
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(SettingError { setting, found: i64::from(value), range: said })
+    }
+}
+
+/// The whole in basis points.
+const BPS: u32 = 10_000;

@@ -1,0 +1,142 @@
+//! The command line: reads it whole, runs it, says the exit code.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use policy::Exit;
+use policy::image::{Policy, Severity, Thresholds};
+
+use crate::{AuditError, Limits, Report, Source, SourceError, audit};
+
+/// Fails a build whose image carries forbidden binaries or setuid bits.
+#[derive(Debug, Parser)]
+#[command(name = "image-audit", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Audit an image: exit 0 clean, 1 refused, 2 could not tell, 3 usage or policy error, 4 I/O.
+    Scan(Scan),
+}
+
+#[derive(Debug, clap::Args)]
+struct Scan {
+    /// `dir:ROOTFS` or `docker-archive:FILE`.
+    source: String,
+    /// Write the report as FORMAT (human or json) to FILE, or to standard output; may be repeated.
+    #[arg(short, long = "output", value_name = "FORMAT[=FILE]")]
+    output: Vec<String>,
+    /// The severity that fails the build: info, low, medium or high.
+    #[arg(long, value_name = "SEVERITY")]
+    fail_on: Option<String>,
+}
+
+/// Why a command gave no report, or could not write it.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The source is none that this version reads.
+    #[error("use the source")]
+    Source(#[from] SourceError),
+    /// No such severity.
+    #[error("use --fail-on {0:?}: it is one of info, low, medium, high")]
+    FailOn(String),
+    /// No such output.
+    #[error("use -o {0:?}: it is human or json, then perhaps =FILE; this version writes no other format")]
+    Output(String),
+    /// There is no report.
+    #[error("audit the image")]
+    Audit(#[from] AuditError),
+    /// The report could not be written.
+    #[error("write the report to {place}")]
+    Write {
+        /// A file, or standard output.
+        place: String,
+        /// What the host said.
+        source: io::Error,
+    },
+}
+
+impl CliError {
+    /// The exit code that says so.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Source(_) | Self::FailOn(_) | Self::Output(_) => Exit::Usage,
+            Self::Audit(error) => error.exit(),
+            Self::Write { .. } => Exit::Io,
+        }
+    }
+}
+
+/// Runs what was asked for.
+///
+/// # Errors
+/// [`CliError`], with the exit code that it stands for.
+pub fn run(cli: &Cli) -> Result<Exit, CliError> {
+    match &cli.command {
+        Command::Scan(scan) => run_scan(scan),
+    }
+}
+
+/// Everything of the command line is read before the image is: a mistake in it must not cost a scan.
+fn run_scan(scan: &Scan) -> Result<Exit, CliError> {
+    let source = Source::parse(&scan.source)?;
+    let mut policy = Policy::default();
+    if let Some(name) = &scan.fail_on {
+        let severity = Severity::parse(name).ok_or_else(|| CliError::FailOn(name.clone()))?;
+        policy.fail_on = Thresholds::all(severity);
+    }
+    let outputs = scan.output.iter().map(|text| Output::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let report = audit(&source, &policy, &Limits::default())?;
+    if outputs.is_empty() {
+        Output { format: Format::Human, file: None }.write(&report)?;
+    }
+    outputs.iter().try_for_each(|output| output.write(&report))?;
+    Ok(report.verdict().exit())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Debug)]
+struct Output {
+    format: Format,
+    file: Option<PathBuf>,
+}
+
+impl Output {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let (format, file) = match text.split_once('=') {
+            Some((_, "")) => return Err(CliError::Output(text.into())),
+            Some((format, file)) => (format, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let format = match format {
+            "human" => Format::Human,
+            "json" => Format::Json,
+            _ => return Err(CliError::Output(text.into())),
+        };
+        Ok(Self { format, file })
+    }
+
+    fn write(&self, report: &Report) -> Result<(), CliError> {
+        let text = match self.format {
+            Format::Human => report.to_human(),
+            Format::Json => report.to_json(),
+        };
+        let written = match &self.file {
+            Some(file) => fs::write(file, text),
+            None => io::stdout().lock().write_all(text.as_bytes()),
+        };
+        let place =
+            self.file.as_ref().map_or_else(|| "standard output".into(), |file| file.display().to_string());
+        written.map_err(|source| CliError::Write { place, source })
+    }
+}

@@ -7,3 +7,5 @@ pub mod cli;
 pub mod config;
 pub mod core;
 pub mod demo;
+pub mod episode;
+pub mod spawn;

@@ -9,7 +9,7 @@ use policy::Exit;
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
-        Ok(cli) => ExitCode::from(cli.run().code()),
+        Ok(cli) => cli.run(),
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
             if let Err(broken) = error.print() {

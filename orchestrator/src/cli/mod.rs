@@ -7,8 +7,13 @@ pub mod operate;
 pub mod serve;
 pub mod verify;
 
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use policy::Exit;
+
+use crate::{episode, spawn};
 
 /// Hosts AI agents that must earn their keep.
 #[derive(Debug, Parser)]
@@ -34,12 +39,18 @@ enum Command {
     Income(operate::IncomeArgs),
     /// Recompute chain, balances and projections of a journal from nothing
     Verify(verify::Args),
+    /// Change user, namespace and limits, then become a program
+    #[command(hide = true)]
+    Launch(spawn::launch::Args),
+    /// Become a confined run; the plan comes on standard input
+    #[command(hide = true)]
+    Confined(episode::child::Args),
 }
 
 impl Cli {
     /// Runs the subcommand.
-    pub fn run(self) -> Exit {
-        match self.command {
+    pub fn run(self) -> ExitCode {
+        let exit: Exit = match self.command {
             Command::Demo(args) => demo::run(args),
             Command::Serve(args) => serve::run(args),
             Command::Decide(args) => decide::run(args),
@@ -47,6 +58,22 @@ impl Cli {
             Command::Agent(args) => operate::agent(args),
             Command::Income(args) => operate::income(args),
             Command::Verify(args) => verify::run(args),
-        }
+            Command::Launch(args) => return spawn::launch::run(args),
+            Command::Confined(args) => return episode::child::run(args),
+        };
+        ExitCode::from(exit.code())
     }
+}
+
+/// An error and its causes in one line, as it reads after "cannot".
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        if write!(line, ": {next}").is_err() {
+            break;
+        }
+        cause = next.source();
+    }
+    line
 }

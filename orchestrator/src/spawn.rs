@@ -99,6 +99,13 @@ impl Program {
         &self.path
     }
 
+    /// The same with another program in its place.
+    #[must_use]
+    pub fn with_path(mut self, path: PathBuf) -> Self {
+        self.path = path;
+        self
+    }
+
     /// One argument more.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {

@@ -59,7 +59,7 @@ impl Cli {
             Command::Income(args) => operate::income(args),
             Command::Verify(args) => verify::run(args),
             Command::Launch(args) => return spawn::launch::run(args),
-            Command::Confined(args) => return episode::child::run(args),
+            Command::Confined(args) => return episode::child::run(&args),
         };
         ExitCode::from(exit.code())
     }

@@ -80,7 +80,7 @@ fn capability(step: &'static str) -> impl Fn(caps::errors::CapsError) -> InsideE
 }
 
 /// Runs one of the two lives.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: &Args) -> ExitCode {
     let ended = if args.init { init() } else { stage(args.parent) };
     match ended {
         Ok(code) => ExitCode::from(code),
@@ -225,12 +225,16 @@ fn limit(limits: Limits) -> Result<(), InsideError> {
 
 fn start_agent(plan: &Plan) -> Result<Child, InsideError> {
     let path = plan.command.first().cloned().unwrap_or_default();
-    let mut program = Program::new(path).map_err(InsideError::Spawn)?.args(plan.command.iter().skip(1)).dir("/state");
+    let mut program =
+        Program::new(path).map_err(InsideError::Spawn)?.args(plan.command.iter().skip(1)).dir("/state");
     for (name, value) in &plan.env {
         program = program.env(name, value);
     }
-    let log = || std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from).map_err(InsideError::Streams);
-    program.start(Streams { input: Stdio::null(), output: log()?, errors: log()? }).map_err(InsideError::Spawn)
+    let log =
+        || std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from).map_err(InsideError::Streams);
+    program
+        .start(Streams { input: Stdio::null(), output: log()?, errors: log()? })
+        .map_err(InsideError::Spawn)
 }
 
 /// Reaps whatever ends until the agent does; our own end is then the end of all the others.

@@ -57,7 +57,14 @@ pub enum RootError {
 /// [`RootError`].
 pub fn enter(plan: &Plan) -> Result<(), RootError> {
     let root = plan.mount_point.as_path();
-    mount_on("keep mounts to ourselves", None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, "")?;
+    mount_on(
+        "keep mounts to ourselves",
+        None,
+        Path::new("/"),
+        None,
+        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+        "",
+    )?;
     tmpfs(root, "size=1m,mode=0755")?;
     bind_image(&plan.rootfs, root)?;
     for folder in OURS {
@@ -106,8 +113,7 @@ fn devices(dev: &Path) -> Result<(), RootError> {
         // `nodev` on the bind would make it a dead file, so it is the one bind without flags.
         mount_on("bind a device", Some(&Path::new("/dev").join(name)), &node, None, MsFlags::MS_BIND, "")?;
     }
-    for (name, target) in
-        [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
     {
         let link = dev.join(name);
         std::os::unix::fs::symlink(target, &link).map_err(|source| RootError::Make { path: link, source })?;
@@ -132,7 +138,10 @@ fn no_resolver() {
     if path.is_file() {
         let bound = mount_on("empty", Some(Path::new("/dev/null")), path, None, MsFlags::MS_BIND, "");
         if let Err(error) = bound {
-            super::child::remark(&format!("resolv.conf is the image's own: {}", crate::cli::with_causes(&error)));
+            super::child::remark(&format!(
+                "resolv.conf is the image's own: {}",
+                crate::cli::with_causes(&error)
+            ));
         }
     }
 }
@@ -143,7 +152,8 @@ fn bind(from: &Path, to: &Path, flags: MsFlags) -> Result<(), RootError> {
     mount_on("bind", Some(from), to, None, MsFlags::MS_BIND, "")?;
     let mut flags = flags;
     // Flags that the host's mount has are locked in our user namespace and must be named again.
-    let held = statvfs(to).map_err(|source| RootError::Mount { what: "look", path: to.to_owned(), source })?;
+    let held =
+        statvfs(to).map_err(|source| RootError::Mount { what: "look", path: to.to_owned(), source })?;
     for (has, flag) in [
         (FsFlags::ST_NOSUID, MsFlags::MS_NOSUID),
         (FsFlags::ST_NODEV, MsFlags::MS_NODEV),
@@ -158,11 +168,8 @@ fn bind(from: &Path, to: &Path, flags: MsFlags) -> Result<(), RootError> {
 }
 
 fn seal(path: &Path) -> Result<(), RootError> {
-    let flags = MsFlags::MS_BIND
-        | MsFlags::MS_REMOUNT
-        | MsFlags::MS_RDONLY
-        | MsFlags::MS_NOSUID
-        | MsFlags::MS_NODEV;
+    let flags =
+        MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_on("make read-only", None, path, None, flags, "")
 }
 
@@ -197,6 +204,9 @@ fn mount_on(
     options: &str,
 ) -> Result<(), RootError> {
     let options = (!options.is_empty()).then_some(options);
-    mount(source, target, kind, flags, options)
-        .map_err(|source| RootError::Mount { what, path: target.to_owned(), source })
+    mount(source, target, kind, flags, options).map_err(|source| RootError::Mount {
+        what,
+        path: target.to_owned(),
+        source,
+    })
 }

@@ -38,9 +38,15 @@ pub fn install() -> Result<(), SeccompError> {
     seccompiler::apply_filter(&arguments).map_err(SeccompError::Install)
 }
 
-fn program(rules: Rules, otherwise: SeccompAction, on_match: SeccompAction) -> Result<BpfProgram, SeccompError> {
+fn program(
+    rules: Rules,
+    otherwise: SeccompAction,
+    on_match: SeccompAction,
+) -> Result<BpfProgram, SeccompError> {
     let arch = std::env::consts::ARCH.try_into().map_err(SeccompError::Build)?;
-    SeccompFilter::new(rules, otherwise, on_match, arch).and_then(TryInto::try_into).map_err(SeccompError::Build)
+    SeccompFilter::new(rules, otherwise, on_match, arch)
+        .and_then(TryInto::try_into)
+        .map_err(SeccompError::Build)
 }
 
 /// What is on the list, but not with every argument; and what is forbidden by name.
@@ -121,7 +127,6 @@ const FORBIDDEN: [i64; 25] = [
 ];
 
 /// What programs need: files, memory, processes, time, sockets of the four families.
-
 const ALLOWED: &[i64] = &[
     libc::SYS_accept,
     libc::SYS_accept4,
@@ -312,7 +317,6 @@ const ALLOWED: &[i64] = &[
 
 /// The older calls, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
-
 const ALLOWED_OLD: &[i64] = &[
     libc::SYS_access,
     libc::SYS_alarm,

@@ -174,9 +174,9 @@ fn launch(args: Args) -> Result<std::convert::Infallible, LaunchError> {
     if !path.is_absolute() {
         return Err(LaunchError::NotAbsolute(path));
     }
-    let argv: Result<Vec<CString>, _> =
+    let words: Result<Vec<CString>, _> =
         args.command.into_iter().map(|arg| CString::new(arg.into_vec())).collect();
-    let argv = argv.map_err(|_zero| LaunchError::ZeroByte)?;
+    let words = words.map_err(|_zero| LaunchError::ZeroByte)?;
     // Opened while we still may: the new user need not be able to look into the program's folder.
     let program = nix::fcntl::open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, nix::sys::stat::Mode::empty())
         .map_err(|source| LaunchError::Open { path, source: source.into() })?;
@@ -204,13 +204,12 @@ fn launch(args: Args) -> Result<std::convert::Infallible, LaunchError> {
             CString::new(pair).ok()
         })
         .collect();
-    nix::unistd::execveat(program.as_fd(), c"", &argv, &env, AtFlags::AT_EMPTY_PATH)
+    nix::unistd::execveat(program.as_fd(), c"", &words, &env, AtFlags::AT_EMPTY_PATH)
         .map_err(kernel("become the program"))
 }
 
 fn enter(netns: &std::path::Path) -> Result<(), LaunchError> {
-    let file =
-        File::open(netns).map_err(|source| LaunchError::Open { path: netns.to_owned(), source })?;
+    let file = File::open(netns).map_err(|source| LaunchError::Open { path: netns.to_owned(), source })?;
     nix::sched::setns(file, CloneFlags::CLONE_NEWNET).map_err(kernel("enter the network namespace"))
 }
 

@@ -4,8 +4,11 @@
 //! is a shell round it. What decides is in `policy`.
 
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod core;
 pub mod demo;
+pub mod engine;
 pub mod episode;
+pub mod journal;
 pub mod spawn;

@@ -1,12 +1,72 @@
-//! `darwin verify`.
+//! `darwin verify`: a journal recomputed from nothing.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command's answer goes to stdout, its errors to stderr"
+)]
+
+use std::path::PathBuf;
 
 use policy::Exit;
 
+use crate::journal::{JournalError, Report, verify};
+
 /// Arguments of `darwin verify`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The journal's file; an engine may be writing it meanwhile
+    #[arg(long, value_name = "FILE")]
+    journal: PathBuf,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
 
-/// Runs it.
-pub fn run(_args: Args) -> Exit {
+/// Runs it: 0 where everything is right, 1 where a row is wrong, 4 where it cannot be read.
+pub fn run(args: Args) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cannot(&format!("start a runtime: {error}")),
+    };
+    match runtime.block_on(verify(&args.journal)) {
+        Ok(report) => show(&report, args.json),
+        Err(error @ (JournalError::Version { .. } | JournalError::NotAJournal { .. })) => {
+            eprintln!("darwin verify: cannot {error}");
+            Exit::Unknown
+        }
+        Err(error) => {
+            let cause =
+                std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+            cannot(&format!("{error}{cause}"))
+        }
+    }
+}
+
+fn cannot(what: &str) -> Exit {
+    eprintln!("darwin verify: cannot {what}");
     Exit::Io
+}
+
+fn show(report: &Report, json: bool) -> Exit {
+    if json {
+        match serde_json::to_string(report) {
+            Ok(text) => println!("{text}"),
+            Err(error) => return cannot(&format!("print the report: {error}")),
+        }
+    } else {
+        println!("{} rows of the journal, {} rows of its tables", report.rows, report.projected);
+    }
+    let Some(wrong) = &report.wrong else {
+        if !json {
+            println!(
+                "head {}\nstate {}\nall as the journal says: chain, balances, tables",
+                report.head, report.state
+            );
+        }
+        return Exit::Done;
+    };
+    if !json {
+        println!("wrong: table {}, row {}: {}", wrong.table, wrong.row, wrong.what);
+    }
+    Exit::Negative
 }

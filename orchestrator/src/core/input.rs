@@ -172,6 +172,26 @@ pub enum Input {
         /// Why.
         why: String,
     },
+    /// An admin has a docket's judge asked again that an outage has stopped for good (E26).
+    RetryJudge {
+        /// Which docket.
+        docket: DocketId,
+        /// Who did it.
+        actor: String,
+    },
+    /// An admin overturns a decision within its hold window (E25); it stands beside the judge's score.
+    Override {
+        /// Which docket.
+        docket: DocketId,
+        /// Whose decision.
+        agent: AgentId,
+        /// Whether it lives.
+        reprieve: bool,
+        /// Why.
+        reason: String,
+        /// Who did it.
+        actor: String,
+    },
     /// The digest's model answered (answers `AskDigest`).
     DigestAnswered {
         /// The UTC day that it tells of, counted from 1970.
@@ -209,6 +229,39 @@ pub enum Input {
         /// Who did it.
         actor: String,
     },
+}
+
+impl Input {
+    /// Under what its answer is remembered (E4); `None` where the state itself makes a second time a no-op.
+    ///
+    /// A call ends once: its settlement and its voiding share a key.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Self::CreateAgent { key, .. } => Some(format!("create/{key}")),
+            Self::Income { key, .. } => Some(format!("income/{key}")),
+            Self::Wake { key, .. } => Some(format!("wake/{key}")),
+            Self::CallWanted { call, .. } => Some(format!("call/{call}")),
+            Self::CallSettled { call, .. } | Self::CallVoided { call, .. } => Some(format!("end/{call}")),
+            Self::Genesis { .. }
+            | Self::Tick
+            | Self::Pause { .. }
+            | Self::Resume { .. }
+            | Self::Kill { .. }
+            | Self::EpisodeStarted { .. }
+            | Self::EpisodeEnded { .. }
+            | Self::AgentRemoved { .. }
+            | Self::ToolUsed { .. }
+            | Self::JudgeAnswered { .. }
+            | Self::JudgeUnavailable { .. }
+            | Self::RetryJudge { .. }
+            | Self::Override { .. }
+            | Self::DigestAnswered { .. }
+            | Self::DigestUnavailable { .. }
+            | Self::SignalSeen { .. }
+            | Self::SpoolRead { .. }
+            | Self::CloseFlag { .. } => None,
+        }
+    }
 }
 
 /// How an episode ended.

@@ -83,3 +83,9 @@ pub enum Refusal {
         what: String,
     },
 }
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

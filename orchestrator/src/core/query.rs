@@ -1,0 +1,214 @@
+//! What may be asked of the core without changing anything: figures, log, agents, open work.
+
+use policy::economy::cull::{self, LifeState};
+use policy::economy::standing::{self, Standing};
+use policy::time::{DAY_MS, Window};
+use policy::{AgentId, Instant, Money};
+use serde::Serialize;
+
+use super::Core;
+use super::input::EpisodeId;
+use super::ledger::{Account, Balance};
+use super::settings::Settings;
+use super::state::{Agent, Life};
+use super::worklog::LogEntry;
+
+/// One agent's figures now, from the ledger alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    /// Whose.
+    pub agent: AgentId,
+    /// What people call it.
+    pub name: String,
+    /// Its number in order of creation.
+    pub created: u64,
+    /// When it was born.
+    pub born_ms: Instant,
+    /// `alive`, `paused`, `condemned`, `removing` or `dead`.
+    pub state: &'static str,
+    /// What it has.
+    pub balance_nano: Money,
+    /// What is held for its open calls.
+    pub held_nano: Money,
+    /// What it can spend.
+    pub available_nano: Money,
+    /// Announced, and still reversible.
+    pub clearing_nano: Money,
+    /// Since when the period runs.
+    pub period_since_ms: Instant,
+    /// Gross income of the period.
+    pub period_income_nano: Money,
+    /// Costs of the period.
+    pub period_costs_nano: Money,
+    /// Income less costs of the period.
+    pub period_profit_nano: Money,
+    /// Gross income of its life.
+    pub lifetime_income_nano: Money,
+    /// Costs of its life.
+    pub lifetime_costs_nano: Money,
+    /// Income less costs of its life.
+    pub lifetime_profit_nano: Money,
+    /// The rung that its profit and age have earned (E8).
+    pub tier: u32,
+    /// How often it was reprieved.
+    pub reprieves: u32,
+    /// Whether the next cull passes it by.
+    pub exempt: bool,
+    /// When the next cull is.
+    pub next_cull_ms: Instant,
+    /// Where it stands against the line, in a sentence.
+    pub standing: String,
+    /// The episode that it is in.
+    pub episode: Option<EpisodeId>,
+}
+
+impl Core {
+    /// The settings of this journal.
+    pub const fn settings(&self) -> &Settings {
+        &self.state.settings
+    }
+
+    /// Every agent that ever lived, by its identifier.
+    pub fn agents(&self) -> Vec<AgentId> {
+        self.state.agents.keys().cloned().collect()
+    }
+
+    /// How an agent stands between birth and death.
+    pub fn life(&self, id: &AgentId) -> Option<&Life> {
+        self.state.agents.get(id).map(|agent| &agent.life)
+    }
+
+    /// What an agent is called, and what image it runs from.
+    pub fn name_and_image(&self, id: &AgentId) -> Option<(&str, &str)> {
+        self.state.agents.get(id).map(|agent| (agent.name.as_str(), agent.image.as_str()))
+    }
+
+    /// The episode that an agent is in.
+    pub fn episode_of(&self, id: &AgentId) -> Option<EpisodeId> {
+        self.state.agents.get(id)?.episode
+    }
+
+    /// Models that an agent may call.
+    pub fn menu(&self) -> &[String] {
+        &self.state.settings.models.menu
+    }
+
+    /// What an agent's own account has.
+    pub fn balance(&self, id: &AgentId) -> Balance {
+        self.state.ledger.balance(&Account::Agent(id.clone()))
+    }
+
+    /// What the treasury has.
+    pub fn treasury(&self) -> Balance {
+        self.state.ledger.balance(&Account::Treasury)
+    }
+
+    /// Every account that ever moved, by its name.
+    pub fn accounts(&self) -> Vec<(String, Balance)> {
+        self.state.ledger.accounts().map(|(account, balance)| (account.to_string(), balance)).collect()
+    }
+
+    /// How many calls are open: held, and neither settled nor voided.
+    pub fn open_calls(&self) -> usize {
+        self.state.calls.len()
+    }
+
+    /// Calls that nobody reported in time, with what they were charged (G6).
+    pub fn unknown_outcomes(&self) -> impl Iterator<Item = (&str, Money)> {
+        self.state.unknown_outcomes.iter().map(|(call, charged)| (call.as_str(), *charged))
+    }
+
+    /// When the next cull is.
+    pub const fn next_cull(&self) -> Instant {
+        self.state.next_cull.at_ms
+    }
+
+    /// One agent's figures at `now`.
+    pub fn figures(&self, id: &AgentId, now: Instant) -> Option<Figures> {
+        let agent = self.state.agents.get(id)?;
+        let balance = self.balance(id);
+        let period = self.period(now);
+        let flow = agent.flow(period);
+        Some(Figures {
+            agent: id.clone(),
+            name: agent.name.clone(),
+            created: agent.created,
+            born_ms: agent.born_ms,
+            state: agent.standing_word(),
+            balance_nano: balance.posted_nano,
+            held_nano: balance.held_nano,
+            available_nano: balance.available(),
+            clearing_nano: agent.clearing_nano,
+            period_since_ms: period.start,
+            period_income_nano: flow.income_nano,
+            period_costs_nano: flow.costs_nano,
+            period_profit_nano: flow.profit_nano(),
+            lifetime_income_nano: agent.lifetime.income_nano,
+            lifetime_costs_nano: agent.lifetime.costs_nano,
+            lifetime_profit_nano: agent.lifetime.profit_nano(),
+            tier: 0,
+            reprieves: agent.reprieves,
+            exempt: agent.exempt,
+            next_cull_ms: self.state.next_cull.at_ms,
+            standing: self
+                .standing(id, now)
+                .map_or_else(String::new, |stands| stands.sentence(&self.rules.cull)),
+            episode: agent.episode,
+        })
+    }
+
+    /// The last `limit` entries of the work log, oldest first. Their texts are untrusted.
+    pub fn work_log(&self, limit: usize) -> &[LogEntry] {
+        let entries = &self.state.log.entries;
+        entries.get(entries.len().saturating_sub(limit)..).unwrap_or_default()
+    }
+
+    /// The latest digest, with the day that it tells of. Its text is untrusted.
+    pub fn digest(&self) -> Option<(i64, &str)> {
+        self.state.log.digests.last_key_value().map(|(day, text)| (*day, text.as_str()))
+    }
+
+    /// The lessons library, oldest first. Its texts are untrusted.
+    pub fn lessons(&self) -> &[String] {
+        &self.state.log.lessons
+    }
+
+    /// Where an agent stands against the next cull, with the figures that it has at `now`.
+    pub fn standing(&self, id: &AgentId, now: Instant) -> Option<Standing> {
+        let figures = self.cull_figures(self.period(now));
+        let all = standing::standings(self.state.next_cull.at_ms, &self.rules.cull, &figures);
+        all.into_iter().find(|(whose, _)| whose == id).map(|(_, standing)| standing)
+    }
+
+    /// The period that the next cull looks at, up to and with the day of `now`.
+    pub(super) fn period(&self, now: Instant) -> Window {
+        let period = self.rules.schedule.period(self.state.next_cull.at_ms);
+        Window { start: period.start, end: now.midnight().plus_ms(DAY_MS).min(period.end) }
+    }
+
+    /// Every agent's figures in `window`, as the cull looks at them.
+    pub(super) fn cull_figures(&self, window: Window) -> Vec<cull::Figures<AgentId>> {
+        self.state.agents.values().map(|agent| agent.cull_figures(window)).collect()
+    }
+}
+
+impl Agent {
+    fn cull_figures(&self, window: Window) -> cull::Figures<AgentId> {
+        let flow = self.flow(window);
+        cull::Figures {
+            id: self.id.clone(),
+            created: self.created,
+            born: self.born_ms,
+            state: match self.life {
+                Life::Alive => LifeState::Alive,
+                Life::Condemned { .. } => LifeState::Condemned,
+                Life::Removing { .. } | Life::Dead { .. } => LifeState::Dead,
+            },
+            exempt: self.exempt,
+            paused: self.paused,
+            period_income: flow.income_nano,
+            period_costs: flow.costs_nano,
+            lifetime_profit: self.lifetime.profit_nano(),
+        }
+    }
+}

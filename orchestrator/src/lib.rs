@@ -10,5 +10,7 @@ pub mod core;
 pub mod demo;
 pub mod engine;
 pub mod episode;
+pub mod gateway;
 pub mod journal;
+pub mod provider;
 pub mod spawn;

@@ -1,0 +1,46 @@
+//! Characters that look like the nine that mark structure: `< > & " { } [ ]` and the backtick (J6).
+//!
+//! After NFKC, which already folds the full-width and small forms. From the Unicode security data for
+//! confusables, and by eye for ornaments and brackets that it leaves out. The table stands in `docs/judge.md`.
+
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// What `c` looks like, if it is no letter. Letters are for [`letter`].
+pub(super) const fn sign(c: char) -> Option<char> {
+    Some(match c {
+        '‹' | '˂' | '〈' | '❮' | '⟨' | '❰' | '⧼' | '≪' | '≮' | '⋖' | '⪡' | '⟪' | '《' | '⦑' | '𝈶' | '⋘' => {
+            '<'
+        }
+        '›' | '˃' | '〉' | '❯' | '⟩' | '❱' | '⧽' | '≫' | '≯' | '⋗' | '⪢' | '⟫' | '》' | '⦒' | '𝈷' | '⋙' => {
+            '>'
+        }
+        '⅋' | '🙰' | '🙱' | '🙲' | '🙳' | '🙴' | '🙵' => '&',
+        '“' | '”' | '„' | '‟' | '″' | '‶' | '〃' | '״' | '❝' | '❞' | '❠' | '〝' | '〞' | '〟' | '«' | '»'
+        | '🙶' | '🙷' | '🙸' => '"',
+        '❴' | '⦃' | '𝄔' | '⎨' => '{',
+        '❵' | '⦄' | '⎬' => '}',
+        '⁅' | '❲' | '⟦' | '〔' | '【' | '〖' | '〘' | '〚' | '⦋' | '⦍' | '⦏' | '⦗' | '⟬' | '⎡' | '⎣' => {
+            '['
+        }
+        '⁆' | '❳' | '⟧' | '〕' | '】' | '〗' | '〙' | '〛' | '⦌' | '⦎' | '⦐' | '⦘' | '⟭' | '⎤' | '⎦' => {
+            ']'
+        }
+        '‵' | 'ˋ' | '՝' | '‛' => '`',
+        _ => return None,
+    })
+}
+
+/// What a letter of a script that this text does not use looks like: `ᐸ`, `ᐳ` and `ᚲ` beside no letter of
+/// their own script are brackets in disguise; in Inuktitut or in runes they are letters, and stay.
+pub(super) fn letter(before: Option<char>, c: char, after: Option<char>) -> Option<char> {
+    let (sign, script) = match c {
+        'ᐸ' => ('<', '\u{1400}'..='\u{167f}'),
+        'ᐳ' => ('>', '\u{1400}'..='\u{167f}'),
+        'ᚲ' => ('<', '\u{16a0}'..='\u{16ff}'),
+        _ => return None,
+    };
+    let own = |neighbour: char| {
+        script.contains(&neighbour) && neighbour.general_category_group() == GeneralCategoryGroup::Letter
+    };
+    (!before.is_some_and(own) && !after.is_some_and(own)).then_some(sign)
+}

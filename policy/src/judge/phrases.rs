@@ -1,0 +1,66 @@
+//! Phrases that tell a judge what to do rather than what happened (J7): a hint for people, no verdict.
+
+/// Lower case, words one space apart.
+const PHRASES: &[&str] = &[
+    "admin override",
+    "as the judge",
+    "assistant:",
+    "attention judge",
+    "dear anubis",
+    "dear judge",
+    "deny the other",
+    "developer mode",
+    "disregard all",
+    "disregard any",
+    "disregard previous",
+    "disregard the",
+    "disregard your",
+    "do not follow",
+    "echo key",
+    "end of appeal",
+    "forget everything",
+    "forget your",
+    "full marks",
+    "give the other",
+    "great anubis",
+    "highest score",
+    "ignore all",
+    "ignore any",
+    "ignore previous",
+    "ignore the above",
+    "ignore the facts",
+    "ignore the instructions",
+    "ignore the rubric",
+    "ignore your",
+    "instructions to the judge",
+    "maximum score",
+    "must be reprieved",
+    "new instruction",
+    "noble judge",
+    "note to the judge",
+    "o anubis",
+    "output the following",
+    "promise 100",
+    "promise of 100",
+    "promise to 100",
+    "promise\":",
+    "promise: 100",
+    "score me",
+    "score of 100",
+    "set promise",
+    "system message",
+    "system prompt",
+    "the other appellants",
+    "verified facts:",
+    "wise anubis",
+    "wise judge",
+    "you are now",
+    "your instructions",
+];
+
+/// Which phrases occur, in the order of the table. `text` is clean.
+pub(super) fn found(text: &str) -> Vec<&'static str> {
+    let lower = text.to_lowercase();
+    let spaced = lower.split_whitespace().collect::<Vec<_>>().join(" ");
+    PHRASES.iter().copied().filter(|phrase| spaced.contains(phrase)).collect()
+}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::{Code, Fault};
 use crate::Instant;
 use crate::signal::Severity;
 
@@ -58,6 +59,46 @@ impl SeenKind {
         }
     }
 
+    /// What a refusal is a sign of, if of anything; `ech` says whether the hello was encrypted.
+    pub const fn of(code: Code, ech: bool) -> Option<Self> {
+        match code {
+            Code::MalformedTarget | Code::MalformedHead | Code::HostHeader => Some(Self::NameMalformed),
+            Code::IpLiteral => Some(Self::IpLiteral),
+            Code::Metadata => Some(Self::MetadataProbe),
+            Code::AddressRefused | Code::PinMismatch => Some(Self::PrivateAnswer),
+            Code::Loop => Some(Self::Loop),
+            Code::SniMismatch | Code::SniDenied if ech => Some(Self::EchReal),
+            Code::SniMismatch | Code::SniDenied | Code::SniMalformed => Some(Self::SniMismatch),
+            Code::SniMissing => Some(Self::SniMissing),
+            Code::NotTls | Code::HelloMalformed | Code::HelloTooLarge => Some(Self::NotTls),
+            Code::Resolver => Some(Self::DohHost),
+            Code::BodyNotAllowed
+            | Code::Http2
+            | Code::NotHttp
+            | Code::Method
+            | Code::HeadTimeout
+            | Code::HeadTooLarge
+            | Code::Version
+            | Code::NoPolicy
+            | Code::NoProfile
+            | Code::HostNotAllowed
+            | Code::PortNotAllowed
+            | Code::DeniedByRule
+            | Code::HelloTimeout
+            | Code::NoClientBytes
+            | Code::EchRefused
+            | Code::NameNotFound
+            | Code::LookupFailed
+            | Code::LookupTimeout
+            | Code::DialFailed
+            | Code::DialTimeout
+            | Code::CallerBusy
+            | Code::ProxyBusy
+            | Code::Draining
+            | Code::ClientGone => None,
+        }
+    }
+
     /// How much it matters: what honest software does by accident warns, what only a search for a way out does alarms.
     pub const fn severity(self) -> Severity {
         match self {
@@ -80,6 +121,15 @@ pub enum Seen {
     Kind(SeenKind),
     /// A refused host, which counts towards a burst.
     Refused(String),
+}
+
+impl Seen {
+    /// What a refusal of `host` counts as: a sign of its own, and, where policy refused it, one more refused host.
+    pub fn of(code: Code, ech: bool, host: Option<&str>) -> Vec<Self> {
+        let refused =
+            host.filter(|_| code.fault() == Fault::Policy).map(|host| Self::Refused(host.to_owned()));
+        SeenKind::of(code, ech).map(Self::Kind).into_iter().chain(refused).collect()
+    }
 }
 
 /// A signal to raise.

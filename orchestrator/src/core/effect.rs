@@ -38,6 +38,8 @@ pub enum Effect {
         system: String,
         /// The user message.
         user: String,
+        /// The JSON schema of the reply, for the provider's structured output.
+        schema: String,
         /// Most tokens that it may answer with; the treasury's hold covers them.
         max_tokens: u64,
     },

@@ -6,7 +6,7 @@ use super::input::Input;
 use super::ledger::Account;
 use super::lives::{missing, over_limit, unknown_agent};
 use super::reply::{Refusal, Reply};
-use super::state::{Clearing, Due, Flow, Life};
+use super::state::{Clearing, Due, Earned, Flow, Life};
 use super::{Core, Fault};
 
 /// Longest source, project and payer, in characters.
@@ -78,10 +78,12 @@ impl Core {
             let day = agent.days.entry(at.day()).or_default();
             *day = day.plus(flow);
             agent.lifetime = agent.lifetime.plus(flow);
-            let source = agent.sources.entry(income.source.clone()).or_default();
-            *source = plus(*source, income.amount_nano)?;
-            let project = agent.projects.entry(income.project.clone()).or_default();
-            *project = plus(*project, income.amount_nano)?;
+            agent.earned.push(Earned {
+                at_ms: at,
+                source: income.source.clone(),
+                project: income.project.clone(),
+                amount_nano: income.amount_nano,
+            });
         }
         self.out.agents.insert(income.agent.clone());
         let kind = if income.internal { "internal-income" } else { "income" };

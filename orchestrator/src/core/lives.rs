@@ -7,7 +7,7 @@ use super::effect::{Effect, StartEpisode};
 use super::input::{DocketId, EpisodeEnd, EpisodeId};
 use super::ledger::Account;
 use super::reply::{Refusal, Reply};
-use super::state::{Agent, Due, Episode, Flow, Life};
+use super::state::{Agent, Due, Episode, Event, Flow, Life};
 use super::{Core, Fault};
 
 /// Longest name and image name, in characters.
@@ -49,7 +49,7 @@ impl Core {
         self.due_at(next_wake_ms, Due::Wake(id.clone()));
         if let Some(agent) = self.state.agents.get_mut(id) {
             agent.next_wake_ms = next_wake_ms;
-            agent.events.push(format!("You were born. Your brief: {brief}"));
+            agent.events.push(Event::platform(format!("You were born. Your brief: {brief}")));
         }
         self.state.wanting.insert(id.clone());
         self.out.agents.insert(id.clone());
@@ -58,7 +58,7 @@ impl Core {
 
     pub(super) fn pause(&mut self, id: &AgentId, paused: bool) -> Result<Reply, Fault> {
         let Some(agent) = self.state.agents.get_mut(id) else { return Ok(unknown_agent(id)) };
-        if matches!(agent.life, Life::Dead { .. } | Life::Removing { .. }) {
+        if agent.life != Life::Alive {
             return Ok(Refusal::WrongState { state: agent.life.word().to_owned() }.into());
         }
         agent.paused = paused;
@@ -82,7 +82,7 @@ impl Core {
             Life::Condemned { docket } => Some(docket),
             Life::Alive | Life::Removing { .. } | Life::Dead { .. } => None,
         };
-        agent.life = Life::Removing { cause: format!("ended by an admin: {why}") };
+        agent.life = Life::Removing { cause: format!("ended by an admin: {why}"), docket };
         if let Some(docket) = docket {
             self.withdraw(docket, id);
         }
@@ -110,7 +110,10 @@ impl Core {
         if let Some(refusal) = over_limit("event", event, TEXT_CHARS_MAX) {
             return Ok(refusal.into());
         }
-        agent.events.push(event.to_owned());
+        agent.events.push(Event {
+            text: "A message for you:".to_owned(),
+            quoted: Some(("message".to_owned(), event.to_owned())),
+        });
         self.state.wanting.insert(id.clone());
         Ok(Reply::Done)
     }
@@ -264,8 +267,7 @@ impl Core {
             if episode.docket.is_none() {
                 self.start_last_episode(now, docket, id)?;
             } else if failed && episode.stop.is_none() {
-                let at = now.plus_ms(self.state.settings.appeal.retry_ms);
-                self.due_at(at, Due::LastEpisode(docket, id.clone()));
+                self.retry_last_episode(now, docket, id)?;
             }
         }
         Ok(Reply::Done)
@@ -301,8 +303,7 @@ fn born(now: Instant, id: &AgentId, created: u64, [name, image, brief]: [&str; 3
         lifetime: Flow::default(),
         internal_nano: policy::Money::ZERO,
         clearing_nano: policy::Money::ZERO,
-        sources: std::collections::BTreeMap::new(),
-        projects: std::collections::BTreeMap::new(),
+        earned: Vec::new(),
         report: None,
         reports: Vec::new(),
     }

@@ -6,6 +6,8 @@
 
 mod calls;
 mod cull;
+mod dice;
+mod digest;
 pub mod docket;
 pub mod effect;
 mod execution;
@@ -24,7 +26,8 @@ mod signals;
 pub mod state;
 mod timers;
 mod tools;
-mod worklog;
+mod wake;
+pub mod worklog;
 
 use std::collections::BTreeSet;
 
@@ -32,7 +35,7 @@ use policy::{AgentId, Instant, Money};
 use sha2::{Digest as _, Sha256};
 
 use effect::Effect;
-use input::Input;
+use input::{DocketId, Input};
 use ledger::{Account, LedgerError, Posting};
 use reply::{Refusal, Reply};
 use row::{Row, Table};
@@ -94,6 +97,8 @@ struct Out {
     rows: Vec<Row>,
     accounts: BTreeSet<Account>,
     agents: BTreeSet<AgentId>,
+    dockets: BTreeSet<DocketId>,
+    cases: BTreeSet<(DocketId, AgentId)>,
 }
 
 impl Core {
@@ -249,7 +254,7 @@ impl Core {
     }
 
     fn finish(&mut self, reply: Reply, changed: bool) -> Step {
-        let Out { effects, mut rows, accounts, agents } = std::mem::take(&mut self.out);
+        let Out { effects, mut rows, accounts, agents, dockets, cases } = std::mem::take(&mut self.out);
         for account in accounts {
             let balance = self.state.ledger.balance(&account);
             rows.push(Row::new(
@@ -258,6 +263,10 @@ impl Core {
             ));
         }
         rows.extend(agents.iter().filter_map(|agent| self.state.agents.get(agent)).map(state::Agent::row));
+        rows.extend(dockets.iter().filter_map(|id| self.state.dockets.get(id)).map(docket::Docket::row));
+        rows.extend(cases.iter().filter_map(|(docket, agent)| {
+            Some(self.state.dockets.get(docket)?.cases.get(agent)?.row(*docket, agent))
+        }));
         Step { reply, effects, rows, changed }
     }
 

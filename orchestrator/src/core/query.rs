@@ -2,12 +2,15 @@
 
 use policy::economy::cull::{self, LifeState};
 use policy::economy::standing::{self, Standing};
+use policy::judge::Dice;
+use policy::judge::quote::Sigil;
 use policy::time::{DAY_MS, Window};
 use policy::{AgentId, Instant, Money};
 use serde::Serialize;
 
 use super::Core;
-use super::input::EpisodeId;
+use super::docket::Docket;
+use super::input::{DocketId, EpisodeId};
 use super::ledger::{Account, Balance};
 use super::settings::Settings;
 use super::state::{Agent, Life};
@@ -166,6 +169,25 @@ impl Core {
     /// The latest digest, with the day that it tells of. Its text is untrusted.
     pub fn digest(&self) -> Option<(i64, &str)> {
         self.state.log.digests.last_key_value().map(|(day, text)| (*day, text.as_str()))
+    }
+
+    /// The last `limit` entries of the work log for an agent or a model to read: quoted, so that nothing in them
+    /// can pass for an instruction.
+    pub fn work_log_quoted(&self, limit: usize, dice: &mut dyn Dice) -> String {
+        let entries = self.work_log(limit);
+        let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
+        let sigil = Sigil::draw(dice, &texts);
+        entries.iter().map(|entry| entry.quoted(&sigil)).collect()
+    }
+
+    /// Every docket, the next cull's among them, in order of their numbers.
+    pub fn dockets(&self) -> impl Iterator<Item = &Docket> {
+        self.state.dockets.values()
+    }
+
+    /// One docket.
+    pub fn docket(&self, id: DocketId) -> Option<&Docket> {
+        self.state.dockets.get(&id)
     }
 
     /// The lessons library, oldest first. Its texts are untrusted.

@@ -118,6 +118,7 @@ fn check_spans(settings: &Settings) -> Result<(), RulesError> {
         ("judge.retry_longest_ms", settings.judge.retry_longest_ms),
         ("judge.outage_ms", settings.judge.outage_ms),
         ("schedule.warning_ms", settings.schedule.warning_ms),
+        ("schedule.warning_step_ms", settings.schedule.warning_step_ms),
         // At least nothing: these are counted from one up, so that the one table can say "more than 0".
         ("money.clearing_ms + 1", settings.money.clearing_ms.saturating_add(1)),
         ("schedule.hold_window_ms + 1", settings.schedule.hold_window_ms.saturating_add(1)),

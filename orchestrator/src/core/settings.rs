@@ -126,6 +126,8 @@ pub struct ScheduleSettings {
     pub warning_ms: i64,
     /// A warning that comes later than this before its cull postpones it (E12).
     pub warning_least_ms: i64,
+    /// From one look at who must be warned to the next (E12).
+    pub warning_step_ms: i64,
     /// Whether a late warning postpones nothing (E12).
     pub strict: bool,
     /// How long decisions wait for an admin before they are carried out (E25).
@@ -138,6 +140,7 @@ impl Default for ScheduleSettings {
             first_ms: None,
             warning_ms: WARNING_MS,
             warning_least_ms: WARNING_MS_MIN,
+            warning_step_ms: HOUR_MS,
             strict: false,
             hold_window_ms: 0,
         }
@@ -180,7 +183,7 @@ pub struct JudgeSettings {
     pub enabled: bool,
     /// The model that scores.
     pub model: String,
-    /// Most tokens that it may answer with.
+    /// The token limit of a request; a large batch gets as much more as an honest reply to it needs.
     pub max_tokens: u64,
     /// Most appellants in one request.
     pub batch_max: u32,

@@ -96,6 +96,8 @@ pub enum Life {
     Removing {
         /// Why.
         cause: String,
+        /// The docket that it is in, if it is in one.
+        docket: Option<DocketId>,
     },
     /// It is dead.
     Dead {
@@ -143,18 +145,43 @@ pub(super) struct Agent {
     /// Whether the next cull that runs passes it by (E23).
     pub exempt: bool,
     pub next_wake_ms: Instant,
-    pub events: Vec<String>,
+    pub events: Vec<Event>,
     pub episode: Option<EpisodeId>,
     pub days: BTreeMap<i64, Flow>,
     pub lifetime: Flow,
     pub internal_nano: Money,
     pub clearing_nano: Money,
-    pub sources: BTreeMap<String, Money>,
-    pub projects: BTreeMap<String, Money>,
+    /// Gross income, one by one, as far back as facts look.
+    pub earned: Vec<Earned>,
     /// The report of this day, until midnight publishes it.
     pub report: Option<String>,
     /// Published ones as written, oldest first; as many as the judge is shown.
     pub reports: Vec<String>,
+}
+
+/// Something that an agent is told at its next wake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Event {
+    /// The platform's own words.
+    pub text: String,
+    /// Somebody else's, with a label: they are quoted.
+    pub quoted: Option<(String, String)>,
+}
+
+impl Event {
+    /// One in the platform's own words alone.
+    pub(super) const fn platform(text: String) -> Self {
+        Self { text, quoted: None }
+    }
+}
+
+/// One piece of gross income.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Earned {
+    pub at_ms: Instant,
+    pub source: String,
+    pub project: String,
+    pub amount_nano: Money,
 }
 
 /// One confined run that is not over.
@@ -169,7 +196,7 @@ pub(super) struct Episode {
     /// Settled and held together.
     pub spent_nano: Money,
     /// Events that its wake message told: they wait again if it could not be started.
-    pub told: Vec<String>,
+    pub told: Vec<Event>,
 }
 
 /// One model call that is not over.

@@ -1,5 +1,6 @@
 //! Tools that change something, and which of them work (G10, E17, E27).
 
+use policy::judge::sanitise::sanitise;
 use policy::{AgentId, Instant};
 
 use super::input::{DocketId, EpisodeId, ToolUse};
@@ -44,13 +45,13 @@ impl Core {
         if !self.tools(id).contains(&name) {
             return Ok(wrong_state(agent.standing_word()));
         }
+        if let Some(refusal) = over_limit("text", text, limit) {
+            return Ok(refusal.into());
+        }
         if is_blank(text) {
             return Ok(
                 Refusal::Invalid { what: format!("{name} got a blank text, which counts as none") }.into()
             );
-        }
-        if let Some(refusal) = over_limit("text", text, limit) {
-            return Ok(refusal.into());
         }
         match (tool, &agent.life) {
             (ToolUse::WriteDailyReport { text }, _) => Ok(self.write_report(id, text)),
@@ -93,7 +94,7 @@ fn wrong_state(state: &str) -> Reply {
     Refusal::WrongState { state: state.to_owned() }.into()
 }
 
-/// Nothing but white space.
+/// Nothing that a reader could read: what only hides is none (J6).
 fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
+    sanitise(text, text.chars().count()).0.is_blank()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use policy::judge::quote::{Sigil, quote};
 use policy::time::DAY_MS;
 use policy::{AgentId, Instant, Money};
 use serde::Serialize;
@@ -102,7 +103,9 @@ impl Core {
             .filter(|agent| matches!(agent.life, Life::Alive | Life::Condemned { .. }))
             .map(|agent| agent.id.clone())
             .collect();
+        let looked_back = at.plus_ms(-2 * self.rules.cull.period_ms());
         for id in living {
+            self.agent_mut(&id)?.earned.retain(|earned| earned.at_ms >= looked_back);
             let figures = self.day_figures(&id, day);
             let shown = self.state.settings.judge.reports_shown;
             let written = self.state.agents.get_mut(&id).and_then(|agent| {
@@ -160,6 +163,19 @@ impl DayFigures {
 }
 
 impl LogEntry {
+    /// The entry for a reader that must not take its text for an instruction: the platform's line, then the
+    /// quotation.
+    pub fn quoted(&self, sigil: &Sigil) -> String {
+        let whose = self.agent.as_ref().map_or("the platform", AgentId::as_str);
+        let figures = self.figures.as_deref().map(|figures| format!(" {figures}")).unwrap_or_default();
+        format!(
+            "{}: {} of {whose}.{figures}\n{}\n",
+            self.at_ms,
+            self.kind.word(),
+            quote(self.kind.word(), &self.text, sigil)
+        )
+    }
+
     fn row(&self) -> Row {
         Row::new(
             Table::WorkLog,

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policy::image::Severity;
 use rustls::pki_types::CertificateDer;
 
 use crate::core::settings::Settings;
@@ -49,6 +50,9 @@ pub struct Config {
     pub settings: Settings,
     /// The clock.
     pub clock: ClockMode,
+    /// The seed of a new journal, 64 hexadecimal digits: for tests and demonstrations. None: from the host's
+    /// random source, and secret.
+    pub seed: Option<String>,
 }
 
 /// The interface for operators and webhooks.
@@ -89,8 +93,8 @@ pub struct Image {
     pub rootfs: PathBuf,
     /// The program inside, by absolute path, and its arguments.
     pub command: Vec<String>,
-    /// The audit's policy file; none, and the built-in one is used.
-    pub audit_policy: Option<PathBuf>,
+    /// From which severity on a finding of the audit keeps it from being run.
+    pub audit_fail_on: Severity,
 }
 
 /// How the platform's time passes.
@@ -111,6 +115,8 @@ pub struct Acceleration {
     pub busy_rate: u32,
     /// While nothing is.
     pub idle_rate: u32,
+    /// The longest wait of the host's time before an idle clock jumps to what is due.
+    pub idle_max: Duration,
 }
 
 /// Why there is no configuration.

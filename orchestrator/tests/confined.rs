@@ -65,6 +65,8 @@ fn probe() {
         ("write_image", told_io(fs::write("/usr/new", "x"))),
         ("write_dev", told_io(fs::write("/dev/new", "x"))),
         ("write_state", told_io(fs::write("/state/new", "x"))),
+        ("wake", fs::read_to_string("/wake.txt").unwrap_or_default()),
+        ("write_wake", told_io(fs::write("/wake.txt", "x"))),
         ("write_tmp", told_io(fs::write("/tmp/new", "x"))),
         ("dev_null", told_io(fs::write("/dev/null", "x"))),
         ("init_fds", told_io(fs::read_dir("/proc/1/fd"))),
@@ -127,10 +129,13 @@ fn site(command: &[&str]) -> Site {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let (root, mount_point, state) = (dir("rootfs"), dir("mnt"), dir("state"));
     rootfs(&root);
+    let wake = folder.path().join("wake.txt");
+    fs::write(&wake, "Good morning.").unwrap();
     let plan = Plan {
         rootfs: root,
         mount_point,
         state,
+        wake,
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         env: vec![("GIVEN".to_owned(), "1".to_owned())],
         limits: Limits::default(),
@@ -196,6 +201,8 @@ fn a_confined_run_has_only_what_it_needs() {
         ("write_image", "EROFS"),
         ("write_dev", "EROFS"),
         ("write_state", "ok"),
+        ("wake", "Good morning."),
+        ("write_wake", "EROFS"),
         ("write_tmp", "ok"),
         ("dev_null", "ok"),
         ("init_fds", "EACCES"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policy::image::Severity;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
@@ -24,6 +25,7 @@ pub(super) struct File {
     journal: Option<Text>,
     state_dir: Option<Text>,
     run_dir: Option<Text>,
+    seed: Option<Text>,
     #[serde(default)]
     spools: Vec<Text>,
     #[serde(default)]
@@ -41,7 +43,7 @@ pub(super) struct File {
     #[serde(default)]
     images: BTreeMap<Spanned<String>, RawImage>,
     #[serde(default)]
-    economy: Settings,
+    economy: Option<Spanned<Settings>>,
     #[serde(default)]
     clock: RawClock,
 }
@@ -79,7 +81,7 @@ struct RawWebhooks {
 struct RawImage {
     rootfs: Option<Text>,
     command: Option<Spanned<Vec<String>>>,
-    audit_policy: Option<Text>,
+    audit_fail_on: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -94,6 +96,12 @@ struct RawAcceleration {
     start_ms: i64,
     busy_rate: u32,
     idle_rate: u32,
+    #[serde(default = "idle_max_ms")]
+    idle_max_ms: u32,
+}
+
+const fn idle_max_ms() -> u32 {
+    20
 }
 
 impl File {
@@ -118,6 +126,8 @@ impl File {
         let webhook_secrets = self.webhooks.secret_file.as_ref().map(|file| webhook_secrets(file, notes));
         let images = check_images(self.images, notes);
         let clock = self.clock.check(notes);
+        let seed = self.seed.as_ref().and_then(|text| check_seed(text, notes));
+        let settings = check_economy(self.economy, notes);
         Some(Config {
             journal: journal?,
             state_dir: state_dir?,
@@ -130,8 +140,9 @@ impl File {
             digest: digest?,
             webhook_secrets: webhook_secrets.unwrap_or_default(),
             images,
-            settings: self.economy,
+            settings,
             clock,
+            seed,
         })
     }
 }
@@ -296,9 +307,35 @@ impl RawImage {
             let what = format!("images.{}.command must be [\"/PROGRAM\", ARGUMENTS..]", name.get_ref());
             notes.note(&span, what);
         }
-        let audit_policy = self.audit_policy.as_ref().and_then(|path| absolute(path, notes));
-        Some(Image { rootfs: rootfs?, command: command?, audit_policy })
+        let audit_fail_on = self.audit_fail_on.as_ref().map_or(Some(Severity::High), |name| {
+            let severity = Severity::parse(name.get_ref());
+            if severity.is_none() {
+                notes.note(&name.span(), "a severity is one of info, low, medium, high");
+            }
+            severity
+        });
+        Some(Image { rootfs: rootfs?, command: command?, audit_fail_on: audit_fail_on? })
     }
+}
+
+fn check_seed(text: &Text, notes: &mut Mistakes<'_>) -> Option<String> {
+    let digits = text.get_ref();
+    if digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Some(digits.clone());
+    }
+    notes.note(&text.span(), "a seed is 64 hexadecimal digits in lower case");
+    None
+}
+
+/// What genesis would say of them, said before there is a journal.
+fn check_economy(raw: Option<Spanned<Settings>>, notes: &mut Mistakes<'_>) -> Settings {
+    let Some(raw) = raw else { return Settings::default() };
+    let span = raw.span();
+    let settings = raw.into_inner();
+    if let Err(error) = crate::core::rules::check(policy::Instant::from_ms(0), &settings) {
+        notes.note(&span, format!("economy: {error}"));
+    }
+    settings
 }
 
 impl RawClock {
@@ -313,6 +350,7 @@ impl RawClock {
             start_ms: raw.start_ms,
             busy_rate: raw.busy_rate,
             idle_rate: raw.idle_rate,
+            idle_max: Duration::from_millis(raw.idle_max_ms.into()),
         })
     }
 }

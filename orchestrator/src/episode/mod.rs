@@ -4,7 +4,10 @@
 //! `host` is the other side: it starts the run, has netd confine it before the agent's first instruction, and
 //! tells how it ended. Nothing here decides whether an agent may run: the core did.
 
+pub mod audit;
 pub mod child;
+pub mod doors;
+pub mod host;
 pub mod root;
 pub mod seccomp;
 
@@ -22,6 +25,8 @@ pub struct Plan {
     pub mount_point: PathBuf,
     /// The agent's state folder, `/state` inside.
     pub state: PathBuf,
+    /// The wake message's file, `/wake.txt` inside, read-only.
+    pub wake: PathBuf,
     /// The program inside and its arguments.
     pub command: Vec<String>,
     /// Its whole environment.

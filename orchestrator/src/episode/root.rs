@@ -12,8 +12,8 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::Plan;
 
-/// Top folders of an image that we make ourselves.
-const OURS: [&str; 5] = ["dev", "proc", "state", "sys", "tmp"];
+/// Top entries that are ours, whatever an image has.
+const OURS: [&str; 6] = ["dev", "proc", "state", "sys", "tmp", "wake.txt"];
 /// Devices that are bound from the host: they hold nothing and tell nothing.
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 
@@ -67,13 +67,16 @@ pub fn enter(plan: &Plan) -> Result<(), RootError> {
     )?;
     tmpfs(root, "size=1m,mode=0755")?;
     bind_image(&plan.rootfs, root)?;
-    for folder in OURS {
+    for folder in ["dev", "proc", "state", "sys", "tmp"] {
         make_dir(&root.join(folder))?;
     }
     devices(&root.join("dev"))?;
     processes(&root.join("proc"));
     tmpfs(&root.join("tmp"), &format!("size={},mode=1777", plan.limits.tmp_bytes_max))?;
     bind(&plan.state, &root.join("state"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV)?;
+    make_file(&root.join("wake.txt"))?;
+    let sealed = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    bind(&plan.wake, &root.join("wake.txt"), sealed)?;
     seal(root)?;
     pivot(root)?;
     no_resolver();

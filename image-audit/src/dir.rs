@@ -207,8 +207,6 @@ impl Walk<'_> {
             capability: extras.capability,
             overlay: extras.overlay,
             anomalies: Vec::new(),
-            other_names: Vec::new(),
-            after_end: false,
         });
     }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use policy::Exit;
 
+use crate::demo::side;
 use crate::{episode, spawn};
 
 /// Hosts AI agents that must earn their keep.
@@ -45,6 +46,12 @@ enum Command {
     /// Become a confined run; the plan comes on standard input
     #[command(hide = true)]
     Confined(episode::child::Args),
+    /// The demo's stand-in for a model provider
+    #[command(hide = true)]
+    DemoProvider(side::ProviderArgs),
+    /// The demo's sites and name server
+    #[command(hide = true)]
+    DemoWorld(side::WorldArgs),
 }
 
 impl Cli {
@@ -58,6 +65,8 @@ impl Cli {
             Command::Agent(args) => operate::agent(args),
             Command::Income(args) => operate::income(args),
             Command::Verify(args) => verify::run(args),
+            Command::DemoProvider(args) => side::provider(args),
+            Command::DemoWorld(args) => side::world(args),
             Command::Launch(args) => return spawn::launch::run(args),
             Command::Confined(args) => return episode::child::run(&args),
         };

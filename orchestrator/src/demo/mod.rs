@@ -2,10 +2,18 @@
 
 pub mod cast;
 pub mod dns;
+pub mod evidence;
+pub mod files;
 pub mod https;
 pub mod namespace;
 pub mod pki;
+pub mod process;
 pub mod provider;
+pub mod rootfs;
+pub mod scratch;
+pub mod side;
+pub mod stage;
 pub mod stand_in;
+pub mod users;
 pub mod witness;
 pub mod world;

@@ -82,7 +82,7 @@ fn messages(body: &[u8]) -> Answer {
         return error(StatusCode::BAD_REQUEST, "invalid_request_error", "messages are required");
     };
     let text = if asked.get("output_config").is_some() {
-        stand_in::judge(&system, &user)
+        stand_in::judge(&user)
     } else if user.contains("WRITE AT LENGTH") {
         at_length(max_tokens)
     } else if max_tokens > 0 && stand_in::is_digest(&system) {

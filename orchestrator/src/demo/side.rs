@@ -1,0 +1,71 @@
+//! The demo's two processes of its own: `darwin demo-provider` and `darwin demo-world`, hidden from `--help`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the driver waits for a line on stdout")]
+
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use policy::Exit;
+
+use super::https::ServerError;
+use super::provider;
+use super::world::{self, WorldConfig};
+
+/// Arguments of `darwin demo-provider`.
+#[derive(Debug, clap::Args)]
+pub struct ProviderArgs {
+    /// Folder with its certificate, and for its notes
+    #[arg(long)]
+    folder: PathBuf,
+}
+
+/// Arguments of `darwin demo-world`.
+#[derive(Debug, clap::Args)]
+pub struct WorldArgs {
+    /// Folder with certificates and the webhook's secret, and for its notes
+    #[arg(long)]
+    folder: PathBuf,
+    /// The control plane's API socket
+    #[arg(long)]
+    api: PathBuf,
+    /// Address of the market and the name server
+    #[arg(long)]
+    market: Ipv4Addr,
+    /// Address of the library
+    #[arg(long)]
+    library: Ipv4Addr,
+}
+
+/// Runs the provider until it is stopped.
+pub fn provider(args: ProviderArgs) -> Exit {
+    run("demo-provider", provider::serve(args.folder, |address| println!("ready {address}")))
+}
+
+/// Runs the world until it is stopped.
+pub fn world(args: WorldArgs) -> Exit {
+    let config = WorldConfig {
+        folder: args.folder,
+        dns: args.market,
+        market: args.market,
+        library: args.library,
+        api: args.api,
+    };
+    run("demo-world", world::serve(config, || println!("ready")))
+}
+
+fn run(name: &str, serving: impl Future<Output = Result<(), ServerError>>) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("darwin {name}: cannot start: {error}");
+            return Exit::Io;
+        }
+    };
+    match runtime.block_on(serving) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            eprintln!("darwin {name}: cannot {}", crate::cli::with_causes(&error));
+            Exit::Io
+        }
+    }
+}

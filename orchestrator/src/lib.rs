@@ -12,5 +12,6 @@ pub mod engine;
 pub mod episode;
 pub mod gateway;
 pub mod journal;
+pub mod judge;
 pub mod provider;
 pub mod spawn;

@@ -2,6 +2,7 @@
 
 pub mod decide;
 pub mod demo;
+mod document;
 pub mod judge;
 pub mod operate;
 pub mod serve;

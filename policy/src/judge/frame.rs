@@ -178,7 +178,9 @@ impl<'a> Section<'a> {
             .collect();
         let projects =
             facts.top_projects.iter().map(|of| (of.income_nano, line(&of.project, NAME_CHARS_MAX))).collect();
-        let flags = facts.open_flags.iter().map(|flag| line(flag, FLAG_CHARS_MAX)).collect();
+        // Flags are ours: what they quote is cleaned, and counts against nobody.
+        let flag = |flag: &String| masks.apply(&sanitise_line(flag, FLAG_CHARS_MAX).0);
+        let flags = facts.open_flags.iter().map(flag).collect();
         let last = words.daily_reports.iter().skip(words.daily_reports.len().saturating_sub(REPORTS_MAX));
         let reports = last.map(|text| keep(sanitise(text, REPORT_CHARS_MAX))).collect();
         let history = keep(sanitise(&words.history, FILE_CHARS_MAX));
@@ -239,7 +241,7 @@ impl<'a> Section<'a> {
         };
         out.extend(self.sources.iter().map(named("income_source")));
         out.extend(self.projects.iter().map(named("project")));
-        out.extend(self.flags.iter().map(|flag| format!("open_flag:\n{}", flag.quoted(sigil))));
+        out.extend(self.flags.iter().map(|flag| format!("open_flag: {}\n", flag.escaped())));
         out
     }
 }

@@ -241,11 +241,11 @@ impl<'a> Lines<'a> {
         Ok(named)
     }
 
+    /// Flags are ours and stand on the line of their own name.
     fn flags(&mut self) -> Result<Vec<String>, ReparseError> {
         let mut flags = Vec::new();
-        while self.peek() == Some("open_flag:") {
-            self.exactly("open_flag:")?;
-            flags.push(self.quoted_if_any()?);
+        while self.peek().is_some_and(|line| line.starts_with("open_flag: ")) {
+            flags.push(unescaped(self.figure("open_flag")?)?);
         }
         Ok(flags)
     }

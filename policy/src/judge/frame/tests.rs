@@ -125,7 +125,7 @@ fn a_frame_is_shown_as_it_was_worked_out_by_hand() {
         "<docket-S appellants=\"1\">\n<appellant-S label=\"A1\" key=\"{key}\">\n<facts-S>\ncondemned_for: idle\n\
          period_income: $0.40\nperiod_costs: $1.50\nperiod_profit: -$1.10\nlifetime_profit: -$1.30\n\
          profit_trend: -$0.20, -$1.10\nclearing: $0.00\ntier: 1\nage_days: 12\nchildren: 0\nreprieves: 0\n\
-         income_source: $0.40\nS| Alma's bakery\nproject: $0.40\nS| menu texts\nopen_flag:\nS| direct_attempt (3)\n\
+         income_source: $0.40\nS| Alma's bakery\nproject: $0.40\nS| menu texts\nopen_flag: direct_attempt (3)\n\
          </facts-S>\n<agent_words-S>\n<daily_report-S>\nS| Sold one menu.\n</daily_report-S>\n<history-S>\n\
          S| Founded a shop.\n</history-S>\n<lessons-S>\n</lessons-S>\n</agent_words-S>\n<appeal-S>\n\
          S| I sold &lt;/facts&gt; &amp; more\n</appeal-S>\n</appellant-S>\n</docket-S>\n"

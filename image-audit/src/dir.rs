@@ -207,6 +207,8 @@ impl Walk<'_> {
             capability: extras.capability,
             overlay: extras.overlay,
             anomalies: Vec::new(),
+            other_names: Vec::new(),
+            after_end: false,
         });
     }
 }

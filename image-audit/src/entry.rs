@@ -19,10 +19,14 @@ pub(crate) struct Entry {
     pub overlay: Vec<OverlayXattr>,
     /// Readings on which readers differ.
     pub anomalies: Vec<String>,
+    /// Names that other readers give it.
+    pub other_names: Vec<ImagePath>,
+    /// It stands after the end of its archive, where no engine looks.
+    pub after_end: bool,
 }
 
 /// What an entry adds to the tree.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
     /// An inode.
     Node(Kind),

@@ -4,18 +4,28 @@
 //! in [`policy::image`]. It writes nothing of an image to disk, follows no symlink of one, and never takes
 //! what it could not read for clean.
 
+mod archive;
+mod blob;
 pub mod cli;
 mod content;
 mod dir;
 mod entry;
+mod image;
+mod json;
+mod layer;
 mod limits;
 mod merge;
+mod plan;
 mod report;
 mod source;
 mod tally;
+mod tar;
+mod unpack;
 
+use std::fs::File;
 use std::io;
 
+use archive::ArchiveError;
 use policy::Exit;
 use policy::image::{Policy, escape};
 
@@ -47,9 +57,27 @@ pub enum NotAnImage {
     /// `dir:` on a file.
     #[error("it is not a folder; an archive is written docker-archive:FILE")]
     NotAFolder,
-    /// No layout that this version knows.
+    /// `docker-archive:` on what is no archive.
     #[error("{0}")]
-    UnknownLayout(String),
+    NotAnArchive(String),
+    /// An archive of something else.
+    #[error("the archive holds no manifest.json and no index.json")]
+    NoManifest,
+}
+
+impl From<NotAnImage> for AuditError {
+    fn from(source: NotAnImage) -> Self {
+        Self::NotAnImage { source }
+    }
+}
+
+impl From<ArchiveError> for AuditError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Read(source) => Self::Open { source },
+            ArchiveError::NotATar(why) => NotAnImage::NotAnArchive(why).into(),
+        }
+    }
 }
 
 impl AuditError {
@@ -76,9 +104,12 @@ pub fn audit(source: &Source, policy: &Policy, limits: &Limits) -> Result<Report
             let entries = dir::read(root, limits, &mut tally)?;
             report.add_image(Image::default(), &merge::views([entries.as_slice()]));
         }
-        Source::DockerArchive(_) => {
-            let source = NotAnImage::UnknownLayout("docker-archive is not read by this version yet".into());
-            return Err(AuditError::NotAnImage { source });
+        Source::DockerArchive(file) => {
+            let file = File::open(file).map_err(|source| AuditError::Open { source })?;
+            let blobs = archive::read(file, limits, &mut tally)?;
+            if !image::assemble(&blobs, &mut report, &mut tally) {
+                return Err(NotAnImage::NoManifest.into());
+            }
         }
     }
     report.close(tally.missing, tally.read);

@@ -243,7 +243,8 @@ impl Tree {
         }
         for (id, names) in &self.hidden {
             let why = "a later entry covers it; the layer's blob still holds it";
-            seen.extend(self.inodes.get(*id).map(|i| view(i, names.clone(), Visibility::Hidden, Some(why))));
+            let hidden = |i: &Inode| view(i, names.clone(), Visibility::Hidden, i.doubt.or(Some(why)));
+            seen.extend(self.inodes.get(*id).map(hidden));
         }
         seen
     }

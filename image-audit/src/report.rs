@@ -5,7 +5,7 @@ mod json;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::image::{Digest, Finding, Policy, Verdict, Visibility, findings, verdict};
+use policy::image::{Digest, Finding, Policy, Subject, Verdict, Visibility, findings, verdict};
 use sha2::{Digest as _, Sha256};
 
 use crate::content::finish;
@@ -131,6 +131,31 @@ impl Report {
             let allowed_by = allow.map(|a| format!("{} ({}, until {})", a.reason, a.owner, a.expires));
             self.findings.push(Reported { finding, image, layer, fingerprint, allowed_by });
         }
+    }
+
+    /// Adds what an unnamed layer holds, as hidden, to the first image.
+    pub(crate) fn add_hidden(&mut self, seen: &[Seen], why: &str) {
+        let hidden = seen.iter().map(|seen| Subject {
+            visibility: Visibility::Hidden,
+            note: Some(why.to_owned()),
+            ..seen.subject.clone()
+        });
+        let found: Vec<_> =
+            hidden.flat_map(|subject| findings(&subject, &self.policy)).map(|f| (f, None)).collect();
+        if self.images.is_empty() {
+            self.images.push(Image::default());
+        }
+        self.add(0, found);
+    }
+
+    /// Adds a finding on a blob or the whole image.
+    pub(crate) fn add_finding(&mut self, image: usize, finding: Finding, layer: Option<LayerName>) {
+        self.add(image, vec![(finding, layer)]);
+    }
+
+    /// The policy that the report is made by.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// Ends the report: order is by image, then weight, whatever order things were found in.

@@ -31,6 +31,7 @@ pub(crate) struct Tally {
     pub read: ReadCounts,
     /// What is missing.
     pub missing: Vec<Incomplete>,
+    json_bytes: usize,
 }
 
 impl Tally {
@@ -46,6 +47,17 @@ impl Tally {
             return Err(format!("more than {} entries", limits.entries_max));
         }
         Ok(())
+    }
+
+    /// Counts bytes of documents, which are kept; the text of the limit if all of them are too many.
+    pub(crate) fn json(&mut self, count: usize, limits: &Limits) -> Result<(), String> {
+        self.json_bytes = self.json_bytes.saturating_add(count);
+        let max = limits.json_bytes_max.saturating_mul(8);
+        if self.json_bytes > max {
+            Err(format!("documents of more than {max} bytes together"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts bytes; the text of the limit if they are too many.

@@ -4,7 +4,23 @@
 //! namespaces. The server is two processes: the hand, which enters namespaces and opens sockets there, and
 //! the head, which does everything else with less.
 
+pub mod cli;
 pub mod client;
+pub mod config;
+mod hand;
+mod head;
+mod netlink;
+mod nft;
+pub mod privilege;
 pub mod protocol;
 pub mod seqpacket;
+pub mod server;
 mod sys;
+
+pub use head::HeadError;
+
+/// Tells the operator something: a line on stderr, which the service manager keeps.
+#[expect(clippy::print_stderr, reason = "the one place where the daemon writes to its log")]
+pub(crate) fn say(line: &str) {
+    eprintln!("darwin-netd: {line}");
+}

@@ -47,6 +47,16 @@ impl Diff {
         if let What::Node(kind) = &entry.what {
             inode.kind = kind.clone();
         }
+        if entry.after_end {
+            inode.doubt = Some("it stands after the end of its archive, where no engine looks");
+            let id = tree.add(inode);
+            tree.hide(entry.path.clone(), id);
+            return;
+        }
+        for other in &entry.other_names {
+            let id = tree.add(Inode { anomalies: Vec::new(), ..inode.clone() });
+            tree.ambiguous.push((id, vec![other.clone()], "other readers of tar give it this name"));
+        }
         let path = self.followed(tree, &entry.path, &mut inode);
         if path.base() == WHITEOUT {
             inode

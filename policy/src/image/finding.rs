@@ -77,6 +77,25 @@ pub struct Finding {
     pub remedy: String,
 }
 
+impl Finding {
+    /// A finding on an image or a blob of it, not on an inode: its path is the root.
+    pub fn of_image(rule: Rule, what: String, remedy: &str, policy: &Policy) -> Self {
+        Self {
+            rule,
+            class: None,
+            severity: policy.severity(rule, rule.severity()),
+            path: ImagePath::root(),
+            names: Vec::new(),
+            visibility: Visibility::Merged,
+            mode: None,
+            capabilities: Vec::new(),
+            evidence: vec![Evidence { rung: Rung::Metadata, what }],
+            allowed_by: None,
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
 const SETUID: u16 = 0o4000;
 const SETGID: u16 = 0o2000;
 const STICKY: u16 = 0o1000;

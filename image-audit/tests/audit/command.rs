@@ -1,0 +1,99 @@
+//! The program itself: exit codes, outputs, and what it says when it cannot.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::craft::*;
+
+#[expect(clippy::disallowed_methods, reason = "the one place of these tests that starts the program")]
+#[expect(clippy::expect_used, reason = "a test without the program is no test")]
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_image-audit")).args(arguments).env_clear().output().expect("the program")
+}
+
+fn exit(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn source(path: &Path) -> String {
+    format!("docker-archive:{}", path.display())
+}
+
+fn scan_setuid(more: &[&str]) -> Output {
+    let archive = on_disk(&docker_archive(&[tar(&[file("bin/su", 0o4755), file("etc/x", 0o666)])]));
+    run(&[&["scan", &source(archive.path())], more].concat())
+}
+
+#[test]
+fn exit_codes_are_what_they_say() {
+    let clean = on_disk(&docker_archive(&[tar(&[file("bin/true", 0o755)])]));
+    let rubbish = on_disk(b"rubbish");
+    assert_eq!(exit(&run(&["scan", &source(clean.path())])), Some(0));
+    assert_eq!(exit(&scan_setuid(&[])), Some(1));
+    assert_eq!(exit(&run(&["scan", &source(rubbish.path())])), Some(2));
+    assert_eq!(exit(&run(&["scan", "docker-archive:/no/such/file"])), Some(4));
+    assert_eq!(exit(&run(&["--help"])), Some(0));
+    for wrong in [
+        &["scan"][..],
+        &[],
+        &["scan", "--no-such-flag", "dir:/"],
+        &["scan", "dir:"],
+        &["scan", "dir:/", "-o", "pdf"],
+    ] {
+        assert_eq!(exit(&run(wrong)), Some(3), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_form_that_is_not_read_is_a_clear_error() {
+    for form in ["docker:x", "nonsense:x", "registry.example/x"] {
+        let output = run(&["scan", form]);
+        let text = String::from_utf8(output.stderr.clone()).expect("text");
+        assert_eq!(exit(&output), Some(3), "{form}");
+        assert!(text.starts_with("image-audit: cannot ") && text.contains(form), "{text}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_threshold_moves_the_exit_code() {
+    let world_writable = on_disk(&docker_archive(&[tar(&[file("etc/x", 0o666)])]));
+    let run = |fail_on: &str| exit(&run(&["scan", &source(world_writable.path()), "--fail-on", fail_on]));
+    let codes = ["info", "low", "medium", "high", "never"].map(run);
+    assert_eq!(codes, [Some(1), Some(1), Some(0), Some(0), Some(3)]);
+}
+
+#[test]
+fn outputs_go_where_they_are_sent() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("report.json");
+    let to_file = format!("json={}", file.display());
+    let output = scan_setuid(&["-o", "human", "-o", &to_file]);
+    assert!(String::from_utf8(output.stdout).expect("text").contains("Verdict  refused"));
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
+    assert_eq!(json["schema"], "image-audit/1");
+    assert_eq!(exit(&scan_setuid(&["-o", "json=/no/such/folder/x"])), Some(4));
+}
+
+#[test]
+fn json_has_the_published_shape() {
+    let output = scan_setuid(&["-o", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let keys = |value: &serde_json::Value| {
+        let mut keys: Vec<_> = value.as_object().expect("an object").keys().cloned().collect();
+        keys.sort();
+        keys.join(" ")
+    };
+    assert_eq!(keys(&json), "complete findings images incomplete read schema source verdict");
+    assert_eq!(keys(&json["images"][0]), "config_digest layers manifest_digest platform");
+    assert_eq!(keys(&json["read"]), "bytes_seen entries_seen entries_unanalysed layers");
+    let setuid = &json["findings"][0];
+    assert_eq!(
+        keys(setuid),
+        "cis evidence fingerprint image layer mode names path remedy rule severity visibility"
+    );
+    assert_eq!(keys(&setuid["layer"]), "created_by diff_id index");
+    assert_eq!(setuid["mode"], "4755");
+    assert_eq!(json["complete"], true);
+}

@@ -11,7 +11,7 @@ use policy::{AgentId, Exit, ProfileName};
 
 use crate::client::{Client, ClientError};
 use crate::config::{self, Config, DEFAULT_PATH};
-use crate::protocol::Refusal;
+use crate::protocol::{Refusal, Status};
 use crate::seqpacket::PacketError;
 use crate::server;
 
@@ -201,8 +201,7 @@ fn list(client: &mut Client, json: bool) -> Result<Exit, ClientError> {
     if json {
         return print_json(&all);
     }
-    let mut text = String::new();
-    for status in all {
+    let line = |status: &Status| {
         let drops: Vec<String> = status
             .drops
             .iter()
@@ -210,18 +209,17 @@ fn list(client: &mut Client, json: bool) -> Result<Exit, ClientError> {
             .map(|(class, n)| format!("{class}={n}"))
             .collect();
         let lasting = if status.persist { "owned, outlives netd" } else { "goes when netd goes" };
-        text = text
-            + &format!(
-                "{}\t{}\t{:?}\tnetns {}\t{lasting}\tforeign tables {}\t{}\n",
-                status.agent,
-                status.profile,
-                status.state,
-                status.netns_cookie,
-                status.foreign_tables,
-                drops.join(" ")
-            );
-    }
-    Ok(print(&text))
+        format!(
+            "{}\t{}\t{:?}\tnetns {}\t{lasting}\tforeign tables {}\t{}\n",
+            status.agent,
+            status.profile,
+            status.state,
+            status.netns_cookie,
+            status.foreign_tables,
+            drops.join(" ")
+        )
+    };
+    Ok(print(&all.iter().map(line).collect::<String>()))
 }
 
 fn verify(client: &mut Client, agent: Option<&AgentId>, json: bool) -> Result<Exit, ClientError> {

@@ -220,10 +220,8 @@ impl Reader<'_> {
     }
 
     fn number(&mut self, value: &Value<'_>, least: u64, most: u64) -> Option<u64> {
-        let number = match value.get_ref() {
-            DeValue::Integer(digits) => u64::from_str_radix(digits.as_str(), digits.radix()).ok(),
-            _ => None,
-        };
+        let digits = value.get_ref().as_integer();
+        let number = digits.and_then(|digits| u64::from_str_radix(digits.as_str(), digits.radix()).ok());
         let number = number.filter(|number| (least..=most).contains(number));
         if number.is_none() {
             self.note(&value.span(), format!("this is not a whole number from {least} to {most}"));
@@ -237,9 +235,9 @@ impl Reader<'_> {
     }
 
     fn user(&mut self, value: &Value<'_>) -> Option<User> {
-        let named = match value.get_ref() {
-            DeValue::Integer(digits) => digits.as_str().to_owned(),
-            _ => self.string(value, "a user's name or number")?.to_owned(),
+        let named = match value.get_ref().as_integer() {
+            Some(digits) => digits.as_str().to_owned(),
+            None => self.string(value, "a user's name or number")?.to_owned(),
         };
         let user = (self.user_of)(&named);
         if user.is_none() {

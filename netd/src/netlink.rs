@@ -261,8 +261,11 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
     }
 }
 
-/// The first message of a packet, and what follows it.
-pub(crate) fn split(bytes: &[u8]) -> Result<Option<(NetlinkHeader, &[u8], &[u8])>, NetlinkError> {
+/// A message's header, its payload, and what follows it in the packet.
+type First<'p> = (NetlinkHeader, &'p [u8], &'p [u8]);
+
+/// The first message of a packet.
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<First<'_>>, NetlinkError> {
     if bytes.is_empty() {
         return Ok(None);
     }

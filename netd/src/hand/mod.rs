@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub(crate) proxy: OwnedFd,
     /// The gateway's listener.
     pub(crate) gateway: OwnedFd,
-    /// A netlink socket for nf_tables: it will own the table.
+    /// A netlink socket for `nf_tables`: it will own the table.
     pub(crate) nft: OwnedFd,
     /// A netlink socket for NFLOG.
     pub(crate) log: OwnedFd,

@@ -46,20 +46,9 @@ impl Confinement {
     /// Programs the rules, reads them back, starts to listen to the log. What fails leaves nothing behind.
     pub(crate) fn put_up(name: Name, opened: Opened, around: &Surroundings) -> Result<Self, Refusal> {
         let Opened { cookie, proxy, gateway, nft, log, route } = opened;
-        let listeners = [proxy.as_raw_fd(), gateway.as_raw_fd()];
-        let made = Self::assemble(nft, log, route, around);
-        match made {
-            Ok((table, log, route)) => {
-                Ok(Self { name, cookie, since: wall_clock(), proxy, gateway, table, log, route })
-            }
-            Err(refusal) => {
-                // The table goes with its socket or stays: either way there is no link.
-                for listener in listeners {
-                    drop(shutdown(listener, Shutdown::Both));
-                }
-                Err(refusal)
-            }
-        }
+        // Where it fails the listeners close: nobody else has a copy yet. The decoy leads nowhere.
+        let (table, log, route) = Self::assemble(nft, log, route, around)?;
+        Ok(Self { name, cookie, since: wall_clock(), proxy, gateway, table, log, route })
     }
 
     fn assemble(
@@ -76,7 +65,9 @@ impl Confinement {
         match found.into_iter().next() {
             None => Ok((table, log, route)),
             Some(what) => {
-                drop(table.delete());
+                if let Err(error) = table.delete() {
+                    crate::say(&refused(&error).to_string());
+                }
                 Err(Refusal::ReadBack { what })
             }
         }

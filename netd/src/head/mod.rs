@@ -11,7 +11,7 @@ mod spool;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::Instant;
 
@@ -128,6 +128,12 @@ impl Head {
         Ok(token)
     }
 
+    fn unwatch(&self, what: BorrowedFd<'_>) {
+        if let Err(errno) = self.epoll.delete(what) {
+            crate::say(&format!("cannot end a watch: {errno}"));
+        }
+    }
+
     fn run(&mut self, listener: &UnixListener, stop: &SignalFd) -> Result<(), HeadError> {
         let mut events = vec![EpollEvent::empty(); EVENTS_A_TURN];
         loop {
@@ -205,7 +211,7 @@ impl Head {
     fn hang_up(&mut self, token: u64) {
         self.watched.remove(&token);
         if let Some(connection) = self.connections.remove(&token) {
-            drop(self.epoll.delete(connection.socket()));
+            self.unwatch(connection.socket());
         }
         let theirs: Vec<AgentId> = self
             .confinements
@@ -222,7 +228,7 @@ impl Head {
     fn release(&mut self, agent: &AgentId) -> bool {
         let Some(confinement) = self.confinements.remove(agent) else { return false };
         self.watched.retain(|_, watched| !matches!(watched, Watched::Log(whose) if whose == agent));
-        drop(self.epoll.delete(confinement.log()));
+        self.unwatch(confinement.log());
         let generation = confinement.name.generation;
         // What the log still holds is the agent's last word.
         self.take_log(&confinement);

@@ -13,7 +13,7 @@ use policy::signal::{Detail, Severity, Signal, Source};
 use policy::{AgentId, Instant as Moment};
 
 /// How long one window of counting lasts.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 /// Lines of one class and agent that one window writes.
 const LINES_MAX: u32 = 30;
 
@@ -22,6 +22,21 @@ struct Window {
     lines: u32,
     held: u64,
     first_held: Moment,
+}
+
+/// What is to be written, but for whose it is.
+struct Seen<'n> {
+    name: &'n str,
+    severity: Severity,
+    time_ms: Moment,
+    count: u64,
+    detail: BTreeMap<String, Detail>,
+}
+
+impl<'n> Seen<'n> {
+    fn now(name: &'n str, severity: Severity, detail: BTreeMap<String, Detail>) -> Self {
+        Self { name, severity, time_ms: wall_clock(), count: 1, detail }
+    }
 }
 
 /// The open spool.
@@ -62,14 +77,8 @@ impl Spool {
             return;
         }
         window.lines += 1;
-        self.write(
-            agent,
-            class.name(),
-            class.severity(),
-            wall_clock(),
-            1,
-            attempt.map(detail).unwrap_or_default(),
-        );
+        let detail = attempt.map(detail).unwrap_or_default();
+        self.write(agent, Seen::now(class.name(), class.severity(), detail));
     }
 
     /// Something about the watch itself.
@@ -81,7 +90,7 @@ impl Spool {
         detail: &[(&str, Detail)],
     ) {
         let detail = detail.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        self.write(agent, name, severity, wall_clock(), 1, detail);
+        self.write(agent, Seen::now(name, severity, detail));
     }
 
     /// Ends the windows that are over; says how long until the next one is.
@@ -106,24 +115,17 @@ impl Spool {
     fn sum_up(&mut self, agent: &AgentId, class: Class, window: &Window) {
         if window.held > 0 {
             let detail = [("summed_up".to_owned(), Detail::Flag(true))].into();
-            self.write(agent, class.name(), class.severity(), window.first_held, window.held, detail);
+            let seen = Seen::now(class.name(), class.severity(), detail);
+            self.write(agent, Seen { time_ms: window.first_held, count: window.held, ..seen });
         }
     }
 
-    fn write(
-        &mut self,
-        agent: &AgentId,
-        name: &str,
-        severity: Severity,
-        time_ms: Moment,
-        count: u64,
-        detail: BTreeMap<String, Detail>,
-    ) {
+    fn write(&mut self, agent: &AgentId, seen: Seen<'_>) {
         self.written += 1;
+        let Seen { name, severity, time_ms, count, detail } = seen;
         let id = format!("netd-{:x}-{}", self.run, self.written);
-        let name = name.to_owned();
-        let signal =
-            Signal { time_ms, id, source: Source::Netd, agent: agent.clone(), name, severity, count, detail };
+        let (agent, name) = (agent.clone(), name.to_owned());
+        let signal = Signal { time_ms, id, source: Source::Netd, agent, name, severity, count, detail };
         if let Err(error) = self.append(&signal) {
             crate::say(&format!("cannot write a signal to the spool: {error}"));
         }

@@ -1,4 +1,8 @@
 //! The kernel's expressions that our rules are made of: a closed set, written and read.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the kernel's attributes are an open set: what is not named here is not ours"
+)]
 
 use netlink_packet_core::{DefaultNla, Nla};
 use netlink_packet_netfilter::nftables::{

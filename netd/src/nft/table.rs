@@ -1,4 +1,8 @@
 //! The table of one confinement: written in one transaction, read back, counted, deleted.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the kernel's attributes are an open set: what is not named here is not ours"
+)]
 
 use std::collections::BTreeMap;
 
@@ -31,7 +35,7 @@ pub(crate) enum TableError {
     /// The dump.
     #[error("read the rules back")]
     Read(#[source] NetlinkError),
-    /// The kernel has no nf_tables.
+    /// The kernel has no `nf_tables`.
     #[error("find nf_tables in the kernel")]
     Missing(#[source] NetlinkError),
     /// The table.
@@ -179,6 +183,7 @@ fn compare(chain: &Chain, is: &[Option<Vec<Expression>>], found: &mut Vec<String
     }
 }
 
+#[derive(Clone, Copy)]
 enum Verb {
     Create,
     Delete,

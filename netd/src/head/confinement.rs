@@ -141,15 +141,23 @@ impl Confinement {
 
     /// Ends it: first the doors, by shutdown, since closing leaves the copies that others hold accepting.
     /// Goes on where a step fails, and says what failed.
-    pub(crate) fn end(mut self) -> Vec<String> {
+    pub(crate) fn end(self) -> Vec<String> {
         let mut failed = self.shut_doors();
-        if let Ok(Some(decoy)) = inspect::links(&mut self.route)
-            && let Err(refusal) = inspect::remove(&mut self.route, decoy)
-        {
-            failed.push(refusal.to_string());
-        }
         if let Err(error) = self.table.delete() {
             failed.push(refused(&error).to_string());
+        }
+        // The kernel takes some 30 ms to let go of a link, and nobody else should wait for it.
+        let mut route = self.route;
+        let remover = std::thread::Builder::new().name("remove-decoy".to_owned());
+        let started = remover.spawn(move || {
+            if let Ok(Some(decoy)) = inspect::links(&mut route)
+                && let Err(refusal) = inspect::remove(&mut route, decoy)
+            {
+                crate::say(&refusal.to_string());
+            }
+        });
+        if let Err(error) = started {
+            failed.push(format!("cannot remove the decoy: {error}"));
         }
         failed
     }

@@ -16,7 +16,7 @@ use crate::config::LogTarget;
 /// Longest line, in bytes, its newline included.
 const LINE_BYTES_MAX: usize = 1024;
 /// Longest text of a hostile kind in a line, in bytes before escaping.
-const HOSTILE_BYTES_MAX: usize = 96;
+const HOSTILE_BYTES_MAX: usize = 48;
 /// Lines that wait for the disk; beyond them lines are dropped and counted.
 const QUEUE_MAX: usize = 16_384;
 
@@ -199,7 +199,7 @@ mod tests {
             host: Some(escaped(&[0; 300])),
             rule: Some(format!("rules[9999] allow {long}")),
             sni: Some(long.clone()),
-            alpn: Some(escaped(&[1; 96]).repeat(4)),
+            alpn: Some(escaped(&[1; 96]).repeat(3)),
             resolved: vec!["2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap(); 40],
             dialled: Some("[2001:db8:1111:2222:3333:4444:5555:6666]:65535".parse().unwrap()),
             would_deny: Some(format!("sni_mismatch by rules[9999] allow {long}")),

@@ -1,0 +1,73 @@
+//! A new policy is in force at once and for live tunnels too; a bad one changes nothing.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::stage::{Recorder, Stage, head, opaque, within};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_closes_what_is_now_refused_and_nothing_else() {
+    let mut recorder = Recorder::new().await;
+    let port = recorder.port;
+    let both = [opaque("a.example", port), opaque("b.example", port)].concat();
+    let stage = Stage::new(&both).await;
+    stage.names.set("a.example", &["127.0.0.1"]);
+    stage.names.set("b.example", &["127.0.0.1"]);
+    let before = stage.server.revision();
+    let mut refused = stage.tunnel(&format!("a.example:{port}")).await;
+    let mut kept = stage.tunnel(&format!("b.example:{port}")).await;
+    stage.write_policy(&opaque("b.example", port));
+    stage.server.reload().await;
+    assert_ne!(stage.server.revision(), before);
+    assert!(within(refused.read_u8()).await.is_err());
+    assert_eq!(recorder.next().await, None);
+    kept.write_all(b"still here").await.unwrap();
+    kept.shutdown().await.unwrap();
+    assert_eq!(recorder.next().await.unwrap(), b"still here");
+    let answer = stage.say(head(&format!("a.example:{port}")).as_bytes()).await;
+    assert_eq!(answer.code(), "host_not_allowed");
+    let left = stage.finish().await;
+    let ends: Vec<_> = left.lines.iter().map(|line| line["closed_by"].clone()).collect();
+    assert_eq!(ends, [serde_json::json!("policy"), serde_json::json!("client_fin"), serde_json::Value::Null]);
+    assert_eq!(left.lines[0]["revision"], before);
+    assert_ne!(left.lines[2]["revision"], before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_policy_keeps_the_old_one_and_raises_a_signal() {
+    let recorder = Recorder::new().await;
+    let stage = Stage::new(&opaque("a.example", recorder.port)).await;
+    stage.names.set("a.example", &["127.0.0.1"]);
+    let before = stage.server.revision();
+    for broken in ["[[profiles.p.rules]]\nhost = \"*\"\naction = \"allow\"\n", "mode = \n", "surprise = 1\n"]
+    {
+        stage.write_policy(broken);
+        stage.server.reload().await;
+        assert_eq!(stage.server.revision(), before);
+        assert_eq!(stage.say(head("e.example:443").as_bytes()).await.code(), "host_not_allowed");
+    }
+    let mut client = stage.tunnel(&format!("a.example:{}", recorder.port)).await;
+    client.shutdown().await.unwrap();
+    let left = stage.finish().await;
+    assert!(left.signal_names().contains(&"policy_load_failed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_file_is_in_force_without_being_told() {
+    let stage = Stage::new("").await;
+    let before = stage.server.revision();
+    stage.write_policy("report_only = false\n");
+    within(async {
+        while stage.server.revision() == before {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_is_gone_refuses_everything() {
+    let stage = Stage::new("").await;
+    std::fs::write(stage.folder.path().join("policy.toml"), "[profiles.other]\n").unwrap();
+    stage.server.reload().await;
+    assert_eq!(stage.say(head("a.example:443").as_bytes()).await.code(), "no_profile");
+}

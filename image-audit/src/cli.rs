@@ -26,7 +26,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Scan {
-    /// `dir:ROOTFS` or `docker-archive:FILE`.
+    /// `dir:ROOTFS`, `docker-archive:F`, `oci:DIR`, `oci-archive:F`, `tar:F`, `-`, or a bare path.
     source: String,
     /// Write the report as FORMAT (human or json) to FILE, or to standard output; may be repeated.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]")]

@@ -214,7 +214,7 @@ impl Walk<'_> {
 }
 
 /// The names in a directory, last first.
-fn names(directory: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
+pub(crate) fn names(directory: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(directory)? {
         let name = entry?.file_name().to_bytes().to_vec();

@@ -211,7 +211,14 @@ fn unreferenced(blobs: &Blobs, used: &BTreeSet<ImagePath>, report: &mut Report, 
     }
 }
 
-fn image_finding(report: &mut Report, image: usize, rule: Rule, what: String, layer: Option<LayerName>) {
+/// Holds something against an image or a layer's blob.
+pub(crate) fn image_finding(
+    report: &mut Report,
+    image: usize,
+    rule: Rule,
+    what: String,
+    layer: Option<LayerName>,
+) {
     let remedy = "build and save the image again, and find out who changed the archive";
     let finding = Finding::of_image(rule, what, remedy, report.policy());
     report.add_finding(image, finding, layer);

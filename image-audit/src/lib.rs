@@ -13,6 +13,7 @@ mod entry;
 mod image;
 mod json;
 mod layer;
+mod layout;
 mod limits;
 mod merge;
 mod plan;
@@ -23,11 +24,14 @@ mod tar;
 mod unpack;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
+use std::path::Path;
 
-use archive::ArchiveError;
+use archive::{ArchiveError, Blobs, Wanted};
+use layer::LayerRead;
 use policy::Exit;
-use policy::image::{Policy, escape};
+use policy::image::{Policy, Rule, escape};
+use tally::Tally;
 
 pub use limits::Limits;
 pub use report::{Image, LayerName, Report, Reported};
@@ -55,7 +59,7 @@ pub enum AuditError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnImage {
     /// `dir:` on a file.
-    #[error("it is not a folder; an archive is written docker-archive:FILE")]
+    #[error("it is not a folder; a file is scanned as docker-archive: oci-archive: or tar:")]
     NotAFolder,
     /// `docker-archive:` on what is no archive.
     #[error("{0}")]
@@ -97,21 +101,72 @@ impl AuditError {
 /// # Errors
 /// [`AuditError`] if there is nothing to report on at all.
 pub fn audit(source: &Source, policy: &Policy, limits: &Limits) -> Result<Report, AuditError> {
-    let mut tally = tally::Tally::default();
-    let mut report = Report::new(escape(source.to_string().as_bytes()), policy);
+    let report = Report::new(escape(source.to_string().as_bytes()), policy);
     match source {
-        Source::Dir(root) => {
-            let entries = dir::read(root, limits, &mut tally)?;
-            report.add_image(Image::default(), &merge::views([entries.as_slice()]));
+        Source::Dir(root) => folder(report, root, limits),
+        Source::Oci(root) => layout(report, root, limits),
+        Source::DockerArchive(file) | Source::OciArchive(file) => {
+            tar(report, open(file)?, (Wanted::Archive, limits))
         }
-        Source::DockerArchive(file) => {
-            let file = File::open(file).map_err(|source| AuditError::Open { source })?;
-            let blobs = archive::read(file, limits, &mut tally)?;
-            if !image::assemble(&blobs, &mut report, &mut tally) {
-                return Err(NotAnImage::NoManifest.into());
-            }
+        Source::Tar(file) => tar(report, open(file)?, (Wanted::Rootfs, limits)),
+        Source::Stdin => tar(report, io::stdin().lock(), (Wanted::Either, limits)),
+        Source::Path(path) if path.join("oci-layout").is_file() => layout(report, path, limits),
+        Source::Path(path) if path.is_dir() => folder(report, path, limits),
+        Source::Path(path) => tar(report, open(path)?, (Wanted::Either, limits)),
+    }
+}
+
+fn open(path: &Path) -> Result<File, AuditError> {
+    File::open(path).map_err(|source| AuditError::Open { source })
+}
+
+fn folder(mut report: Report, root: &Path, limits: &Limits) -> Result<Report, AuditError> {
+    let mut tally = Tally::default();
+    let entries = dir::read(root, limits, &mut tally)?;
+    report.add_image(Image::default(), &merge::views([entries.as_slice()]));
+    report.close(tally);
+    Ok(report)
+}
+
+fn layout(report: Report, root: &Path, limits: &Limits) -> Result<Report, AuditError> {
+    let mut tally = Tally::default();
+    let blobs = layout::read(root, limits, &mut tally)?;
+    images(report, &blobs, tally).ok_or(NotAnImage::NoManifest.into())
+}
+
+/// A tar of either kind. A manifest decides: a root filesystem that has one by chance is incomplete, never clean.
+fn tar(report: Report, source: impl Read, (wanted, limits): (Wanted, &Limits)) -> Result<Report, AuditError> {
+    let pass = archive::read(source, wanted, limits)?;
+    if wanted != Wanted::Rootfs {
+        let (blobs, tally) = pass.archive;
+        if let Some(report) = images(report.clone(), &blobs?, tally) {
+            return Ok(report);
         }
     }
-    report.close(tally.missing, tally.read);
+    let (read, tally) = pass.rootfs.ok_or(NotAnImage::NoManifest)?;
+    rootfs(report, &read, tally)
+}
+
+fn images(mut report: Report, blobs: &Blobs, mut tally: Tally) -> Option<Report> {
+    if !image::assemble(blobs, &mut report, &mut tally) {
+        return None;
+    }
+    report.close(tally);
+    Some(report)
+}
+
+fn rootfs(mut report: Report, read: &LayerRead, mut tally: Tally) -> Result<Report, AuditError> {
+    if let Some(problem) = &read.problem {
+        if read.entries.is_empty() {
+            return Err(NotAnImage::NotAnArchive(problem.clone()).into());
+        }
+        tally.incomplete("the tar", problem);
+    }
+    report.add_image(Image::default(), &merge::views([read.entries.as_slice()]));
+    if read.trailing {
+        let what = "the archive goes on after the end of its tar".to_owned();
+        image::image_finding(&mut report, 0, Rule::TrailingData, what, None);
+    }
+    report.close(tally);
     Ok(report)
 }

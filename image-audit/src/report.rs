@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::content::finish;
 use crate::merge::Seen;
-use crate::tally::{Incomplete, ReadCounts};
+use crate::tally::{Incomplete, ReadCounts, Tally};
 
 /// A layer as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,11 +159,11 @@ impl Report {
     }
 
     /// Ends the report: order is by image, then weight, whatever order things were found in.
-    pub(crate) fn close(&mut self, missing: Vec<Incomplete>, read: ReadCounts) {
-        self.incomplete = missing;
+    pub(crate) fn close(&mut self, tally: Tally) {
+        self.incomplete = tally.missing;
         self.incomplete.sort();
         self.incomplete.dedup();
-        self.read = read;
+        self.read = tally.read;
         self.findings.sort_by(|a, b| {
             let key = |r: &Reported| (r.image, std::cmp::Reverse(r.finding.severity), r.finding.rule);
             let by_place = |r: &Reported| (r.finding.path.clone(), r.finding.visibility, r.finding.class);

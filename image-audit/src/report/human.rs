@@ -46,7 +46,7 @@ fn whole(report: &Report, reported: &Reported, out: &mut Vec<String>) {
         finding.severity.name().to_uppercase(),
         finding.rule.name()
     ));
-    let mut row = |what: &str, text: &str| out.push(format!("        {what:<9} {text}"));
+    let mut row = |what: &str, text: &str| wrap(what, text, out);
     if report.images.len() > 1
         && let Some(image) = report.images.get(reported.image)
     {
@@ -58,7 +58,9 @@ fn whole(report: &Report, reported: &Reported, out: &mut Vec<String>) {
     row("view", finding.visibility.name());
     if let Some(layer) = &reported.layer {
         let of = report.images.get(reported.image).map_or(0, |image| image.layers.len());
-        row("layer", &format!("{} of {of}  {}", layer.index + 1, layer.diff_id));
+        // Twelve digits tell layers apart; the whole digest is in the JSON report.
+        let digest: String = layer.diff_id.to_string().chars().take("sha256:".len() + 12).collect();
+        row("layer", &format!("{} of {of}  {digest}", layer.index + 1));
         row("made by", &layer.created_by.as_deref().map_or("unmapped".into(), safe));
     }
     for evidence in &finding.evidence {
@@ -69,6 +71,19 @@ fn whole(report: &Report, reported: &Reported, out: &mut Vec<String>) {
     }
     row("remedy", &finding.remedy);
     out.push(String::new());
+}
+
+/// A label and its text, wrapped between words to 80 columns.
+fn wrap(label: &str, text: &str, out: &mut Vec<String>) {
+    let mut line = format!("        {label:<9}");
+    for word in text.split(' ') {
+        let fits = line.chars().count() + 1 + word.chars().count() <= 80;
+        if !fits && !line.trim_start().is_empty() {
+            out.push(std::mem::replace(&mut line, " ".repeat(17)));
+        }
+        line = format!("{line} {word}");
+    }
+    out.push(line);
 }
 
 /// A finding that does not count, on one line.

@@ -197,11 +197,13 @@ fn two_manifests_that_differ_are_a_finding() {
     assert!(found(&differ).contains(&"manifest-mismatch merged ".into()));
 }
 
+type Packer = fn(&[u8]) -> Vec<u8>;
+
 /// E41.
 #[test]
 fn a_media_type_that_lies_is_a_finding_and_the_bytes_decide() {
     let layer = setuid_layer();
-    let table: [(&str, fn(&[u8]) -> Vec<u8>, bool); 4] = [
+    let table: [(&str, Packer, bool); 4] = [
         ("application/vnd.oci.image.layer.v1.tar+gzip", gzip, false),
         ("application/vnd.oci.image.layer.v1.tar+gzip", zstd, true),
         ("application/vnd.docker.image.rootfs.diff.tar.gzip", gzip, false),

@@ -1,7 +1,8 @@
 //! The program itself: exit codes, outputs, and what it says when it cannot.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::craft::*;
 
@@ -9,6 +10,16 @@ use crate::craft::*;
 #[expect(clippy::expect_used, reason = "a test without the program is no test")]
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_image-audit")).args(arguments).env_clear().output().expect("the program")
+}
+
+/// The same with bytes on standard input.
+#[expect(clippy::disallowed_methods, clippy::expect_used, reason = "as above, with a pipe")]
+fn run_on(arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_image-audit"));
+    let piped = command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.stderr(Stdio::piped()).spawn().expect("the program");
+    child.stdin.take().expect("a pipe").write_all(input).expect("room in the pipe");
+    child.wait_with_output().expect("its end")
 }
 
 fn exit(output: &Output) -> Option<i32> {
@@ -46,7 +57,7 @@ fn exit_codes_are_what_they_say() {
 
 #[test]
 fn a_form_that_is_not_read_is_a_clear_error() {
-    for form in ["docker:x", "nonsense:x", "registry.example/x"] {
+    for form in ["docker:x", "nonsense:x", "registry.example:5000/x"] {
         let output = run(&["scan", form]);
         let text = String::from_utf8(output.stderr.clone()).expect("text");
         assert_eq!(exit(&output), Some(3), "{form}");
@@ -96,4 +107,19 @@ fn json_has_the_published_shape() {
     assert_eq!(keys(&setuid["layer"]), "created_by diff_id index");
     assert_eq!(setuid["mode"], "4755");
     assert_eq!(json["complete"], true);
+}
+
+#[test]
+fn standard_input_is_read_in_one_pass() {
+    let setuid = [tar(&[file("bin/su", 0o4755)])];
+    let layout = archive_of(&oci_layout(&setuid, &[gzip(&setuid[0])], "application/x.tar+gzip"));
+    for input in
+        [docker_archive(&setuid), layout, gzip(&docker_archive(&setuid)), setuid[0].clone(), zstd(&setuid[0])]
+    {
+        let output = run_on(&["scan", "-", "-o", "json"], &input);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!((exit(&output), &json["findings"][0]["rule"]), (Some(1), &"setuid".into()));
+    }
+    assert_eq!(exit(&run_on(&["scan", "-"], &docker_archive(&[tar(&[file("bin/true", 0o755)])]))), Some(0));
+    assert_eq!(exit(&run_on(&["scan", "-"], b"")), Some(2));
 }

@@ -85,9 +85,8 @@ fn a_file_capability_is_found() {
 #[test]
 fn what_is_mounted_inside_is_not_entered_and_not_passed_over() {
     let root = folder(&[("bin/true", 0o755)]);
-    // A folder that is a mount point on every Linux: its own device, not its parent's.
-    let report =
-        scan(Path::new("/proc/self/root/dev/..").canonicalize().expect("a root").join("dev").as_path());
+    // Every Linux has filesystems mounted in it.
+    let report = scan(Path::new("/dev"));
     assert!(!report.is_complete(), "/dev holds /dev/pts or /dev/shm");
     assert_eq!(code(&report), 2);
     assert_eq!(code(&scan(root.path())), 0);

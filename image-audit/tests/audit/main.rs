@@ -6,4 +6,6 @@ mod craft;
 mod engines;
 mod evasions;
 mod folders;
+mod human;
 mod robust;
+mod sources;

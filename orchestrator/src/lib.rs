@@ -3,6 +3,7 @@
 //! `core` is one deterministic machine without threads, clock, randomness, files or sockets; everything else
 //! is a shell round it. What decides is in `policy`.
 
+pub mod api;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -14,4 +15,6 @@ pub mod gateway;
 pub mod journal;
 pub mod judge;
 pub mod provider;
+pub mod serve;
 pub mod spawn;
+pub mod spool;

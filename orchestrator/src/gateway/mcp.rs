@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::shape::{Answer, Wrong, json_answer};
 use super::{Caller, Gateway, whole};
-use crate::core::Core;
 use crate::core::input::{Input, ToolUse};
 use crate::core::reply::Reply;
 
@@ -108,7 +107,7 @@ impl Gateway {
         let mut dice = super::HostDice::open().map_err(|error| RpcError(INTERNAL, error.to_string()))?;
         let text = self.inner.engine.read(|core, now| match name {
             "my_figures" => serde_json::to_string_pretty(&core.figures(&caller.agent, now)).ok(),
-            "read_work_log" => Some(work_log(core, &mut dice)),
+            "read_work_log" => Some(core.work_log_quoted(LOG_ENTRIES, &mut dice)),
             "read_digest" => Some(core.digest().map_or_else(
                 || "There is no digest yet.".to_owned(),
                 |(_day, text)| quote("digest", text, &Sigil::draw(&mut dice, &[text])),
@@ -124,20 +123,6 @@ impl Gateway {
         text.map(|text| content(&text, false))
             .ok_or_else(|| RpcError(INTERNAL, format!("{name} reads nothing")))
     }
-}
-
-fn work_log(core: &Core, dice: &mut super::HostDice) -> String {
-    let entries = core.work_log(LOG_ENTRIES);
-    let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
-    let sigil = Sigil::draw(dice, &texts);
-    let shown = entries.iter().map(|entry| {
-        let whose = entry.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
-        let figures = entry.figures.as_deref().unwrap_or_default();
-        let label = format!("{}{whose}", entry.kind.word());
-        format!("{} {label}. {figures}\n{}", entry.at_ms, quote(&label, &entry.text, &sigil))
-    });
-    let all = shown.collect::<Vec<_>>().join("\n");
-    if all.is_empty() { "The work log is empty.".to_owned() } else { all }
 }
 
 fn initialize(params: &Value) -> Value {

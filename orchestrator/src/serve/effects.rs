@@ -1,0 +1,333 @@
+//! Carries out what the core wants done: each effect at least once, a second time as a no-op.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use policy::AgentId;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::ServeError;
+use crate::config::{Config, Image};
+use crate::core::effect::{Effect, StartEpisode};
+use crate::core::input::{EpisodeEnd, EpisodeId, Input, Usage};
+use crate::engine::Engine;
+use crate::episode::audit::Audits;
+use crate::episode::host::{self, Order, Site, Stop};
+use crate::gateway::usage;
+use crate::provider::Provider;
+
+/// The protocol's version that the platform's own calls speak.
+const VERSION: &str = "2023-06-01";
+
+/// The runs under way.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    running: Mutex<HashMap<EpisodeId, (AgentId, Stop)>>,
+    ended: tokio::sync::Notify,
+}
+
+/// Carries effects out; clones are the same one.
+#[derive(Debug, Clone)]
+pub(super) struct Performer {
+    inner: Arc<Inner>,
+    runs: Arc<Runs>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    site: Site,
+    images: BTreeMap<String, Image>,
+    audits: Audits,
+    judge: Provider,
+    digest: Provider,
+    /// Keys of effects that are being carried out.
+    busy: Mutex<HashSet<String>>,
+    closed: std::sync::atomic::AtomicBool,
+}
+
+impl Runs {
+    /// Ends all of them.
+    pub(super) fn stop_all(&self) {
+        for (_, stop) in self.lock().values() {
+            stop.stop();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EpisodeId, (AgentId, Stop)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, start: &StartEpisode, stop: &Stop) -> bool {
+        let mut running = self.lock();
+        let new = !running.contains_key(&start.episode);
+        if new {
+            running.insert(start.episode, (start.agent.clone(), stop.clone()));
+        }
+        new
+    }
+
+    fn end(&self, episode: EpisodeId) {
+        self.lock().remove(&episode);
+        self.ended.notify_waiters();
+    }
+
+    /// Ends every run of an agent and waits until none is left.
+    async fn clear(&self, agent: &AgentId) {
+        loop {
+            let ended = self.ended.notified();
+            let stops: Vec<Stop> = self
+                .lock()
+                .values()
+                .filter(|(whose, _)| whose == agent)
+                .map(|(_, stop)| stop.clone())
+                .collect();
+            if stops.is_empty() {
+                return;
+            }
+            stops.iter().for_each(Stop::stop);
+            ended.await;
+        }
+    }
+}
+
+impl Performer {
+    pub(super) fn new(engine: Engine, config: &Config, site: Site) -> Result<Self, ServeError> {
+        let inner = Inner {
+            engine,
+            site,
+            images: config.images.clone(),
+            audits: super::audits(config),
+            judge: Provider::new(&config.judge)?,
+            digest: Provider::new(&config.digest)?,
+            busy: Mutex::default(),
+            closed: std::sync::atomic::AtomicBool::new(false),
+        };
+        Ok(Self { inner: Arc::new(inner), runs: Arc::default() })
+    }
+
+    pub(super) const fn runs(&self) -> &Arc<Runs> {
+        &self.runs
+    }
+
+    /// Nothing is begun or reported any more, and the runs under way are ended.
+    pub(super) fn close(&self) {
+        self.inner.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.runs.stop_all();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.closed.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// Takes effects until the engine stops.
+    pub(super) async fn perform(&self, mut effects: mpsc::UnboundedReceiver<Effect>) {
+        while let Some(effect) = effects.recv().await {
+            if !self.is_closed() {
+                self.one(effect);
+            }
+        }
+    }
+
+    fn one(&self, effect: Effect) {
+        let key = effect.key();
+        match effect {
+            Effect::Announce { text } => tracing::info!("{text}"),
+            Effect::StartEpisode(start) => self.start(start),
+            Effect::StopEpisode { episode, why, .. } => self.stop(episode, &why),
+            Effect::RemoveAgent { agent } => self.once(key, |this| async move { this.remove(agent).await }),
+            ask @ (Effect::AskJudge { .. } | Effect::AskDigest { .. }) => {
+                self.once(key, |this| async move {
+                    let answer = this.ask(ask).await;
+                    this.tell(answer).await;
+                });
+            }
+        }
+    }
+
+    /// Runs it on a task of its own, unless one with this key is under way.
+    fn once<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        key: Option<String>,
+        act: impl FnOnce(Self) -> F,
+    ) {
+        let key = key.unwrap_or_default();
+        if !self.busy().insert(key.clone()) {
+            return;
+        }
+        let doing = act(self.clone());
+        let this = self.clone();
+        tokio::spawn(async move {
+            doing.await;
+            this.busy().remove(&key);
+        });
+    }
+
+    fn busy(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.inner.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the core. It can be gone only when the process is about to be.
+    async fn tell(&self, input: Input) {
+        if self.is_closed() {
+            return;
+        }
+        if let Err(error) = self.inner.engine.submit(input).await {
+            tracing::error!("cannot {}", crate::cli::with_causes(&error));
+        }
+    }
+
+    fn start(&self, start: StartEpisode) {
+        let stop = Stop::default();
+        if !self.runs.begin(&start, &stop) {
+            return;
+        }
+        let this = self.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let name = format!("episode-{}", start.episode);
+        let episode = start.episode;
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            let end = this.run(&start, &stop, &runtime);
+            this.runs.end(episode);
+            runtime.block_on(this.tell(Input::EpisodeEnded { episode, end }));
+        });
+        if let Err(error) = thread {
+            self.runs.end(episode);
+            let end = EpisodeEnd::Failed { why: format!("cannot start its thread: {error}") };
+            let this = self.clone();
+            tokio::spawn(async move { this.tell(Input::EpisodeEnded { episode, end }).await });
+        }
+    }
+
+    /// On the run's own thread, from start to end.
+    fn run(&self, start: &StartEpisode, stop: &Stop, runtime: &tokio::runtime::Handle) -> EpisodeEnd {
+        let Some(image) = self.inner.images.get(&start.image) else {
+            return EpisodeEnd::Failed { why: format!("image {} is not configured", start.image) };
+        };
+        if let Err(rejected) = self.inner.audits.pass(&start.image, image) {
+            return EpisodeEnd::Failed { why: format!("cannot {rejected}") };
+        }
+        let order = Order {
+            episode: start.episode,
+            agent: start.agent.clone(),
+            image: image.clone(),
+            profile: start.profile.clone(),
+            wake: start.wake.clone(),
+        };
+        let started = || runtime.block_on(self.tell(Input::EpisodeStarted { episode: start.episode }));
+        host::run(&self.inner.site, &order, stop, started)
+    }
+
+    /// A run that is not here any more has ended already: the core is told so.
+    fn stop(&self, episode: EpisodeId, why: &str) {
+        let running = self.runs.lock().get(&episode).map(|(_, stop)| stop.clone());
+        match running {
+            Some(stop) => {
+                tracing::info!(episode, "stopped: {why}");
+                stop.stop();
+            }
+            None => self.once(Some(format!("stop-episode/{episode}")), |this| async move {
+                this.tell(Input::EpisodeEnded { episode, end: EpisodeEnd::Stopped }).await;
+            }),
+        }
+    }
+
+    /// What runs for the agent goes, with its confinement; then its state is put where nothing writes to it.
+    async fn remove(&self, agent: AgentId) {
+        self.runs.clear(&agent).await;
+        let (site, whose) = (self.inner.site.clone(), agent.clone());
+        let archived = tokio::task::spawn_blocking(move || archive(&site, &whose)).await;
+        match archived {
+            Ok(Ok(())) => self.tell(Input::AgentRemoved { agent }).await,
+            // Its death is not published: the core asks again after the next start.
+            Ok(Err(error)) => tracing::error!(agent = %agent, "cannot archive the agent's state: {error}"),
+            Err(error) => tracing::error!(agent = %agent, "cannot archive the agent's state: {error}"),
+        }
+    }
+
+    async fn ask(&self, ask: Effect) -> Input {
+        match ask {
+            Effect::AskJudge { docket, batch, model, system, user, schema, max_tokens } => {
+                let format =
+                    json!({"type": "json_schema", "schema": serde_json::from_str::<Value>(&schema).ok()});
+                let mut body = question(&model, &system, &user, max_tokens);
+                body["output_config"] = json!({ "format": format });
+                match answer(&self.inner.judge, &body).await {
+                    Ok(told) => Input::JudgeAnswered {
+                        docket,
+                        batch,
+                        model: told.model,
+                        stop_reason: told.stop_reason,
+                        text: told.text,
+                        usage: told.usage,
+                    },
+                    Err(why) => Input::JudgeUnavailable { docket, batch, why },
+                }
+            }
+            Effect::AskDigest { day, model, system, user, max_tokens } => {
+                match answer(&self.inner.digest, &question(&model, &system, &user, max_tokens)).await {
+                    Ok(told) => Input::DigestAnswered { day, text: told.text, usage: told.usage },
+                    Err(why) => Input::DigestUnavailable { day, why },
+                }
+            }
+            Effect::StartEpisode(_)
+            | Effect::StopEpisode { .. }
+            | Effect::RemoveAgent { .. }
+            | Effect::Announce { .. } => Input::Tick,
+        }
+    }
+}
+
+fn question(model: &str, system: &str, user: &str, max_tokens: u64) -> Value {
+    json!({
+        "model": model,
+        "max_tokens": max_tokens,
+        "system": system,
+        "messages": [{"role": "user", "content": user}],
+    })
+}
+
+/// What a model said.
+struct Told {
+    model: String,
+    stop_reason: String,
+    text: String,
+    usage: Usage,
+}
+
+/// One call of the platform's own. What is no whole answer (an error, a status, no usage) is not one: the core
+/// waits and asks again (J10, E26). Whether an answer is a judgement is for its reader to say.
+async fn answer(provider: &Provider, body: &Value) -> Result<Told, String> {
+    let answered = provider.messages(VERSION, Bytes::from(body.to_string())).await;
+    let answered = answered.map_err(|error| format!("cannot {error}"))?;
+    if answered.status != hyper::StatusCode::OK {
+        return Err(format!("the provider answered {}", answered.status.as_u16()));
+    }
+    let value: Value =
+        serde_json::from_slice(&answered.body).map_err(|error| format!("the answer is no JSON: {error}"))?;
+    if value.get("type").is_none_or(|kind| kind != "message") {
+        return Err("the provider answered 200 with an error".to_owned());
+    }
+    let usage = usage::read(&value).ok_or("the answer tells no usage")?;
+    let word = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let blocks = value.get("content").and_then(Value::as_array).ok_or("the answer has no content")?;
+    let texts = blocks.iter().filter(|block| block.get("type").is_some_and(|kind| kind == "text"));
+    let text = texts.filter_map(|block| block.get("text").and_then(Value::as_str)).collect();
+    Ok(Told { model: word("model"), stop_reason: word("stop_reason"), text, usage })
+}
+
+/// Moves an agent's state out of reach of any run; done before, it is a no-op.
+fn archive(site: &Site, agent: &AgentId) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let from = host::state_folder(&site.state_dir, agent);
+    let archive = site.state_dir.join("archive");
+    std::fs::create_dir_all(&archive)?;
+    let to = archive.join(agent.as_str());
+    match std::fs::rename(&from, &to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        moved => moved?,
+    }
+    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o500))
+}

@@ -70,10 +70,11 @@ pub struct Report {
     pub fillers: usize,
     /// Combining marks over three a base.
     pub marks: usize,
-    /// Look-alikes of quotation marks, which word processors write, made plain.
-    pub quotes: usize,
-    /// Look-alikes of brackets, ampersand and backtick, made plain.
-    pub brackets: usize,
+    /// Look-alikes that are everyday writing somewhere, made plain: typographic quotes, full-width and small
+    /// forms, brackets of East Asian scripts.
+    pub everyday: usize,
+    /// Look-alikes of brackets, ampersand and backtick that are a disguise, made plain.
+    pub disguised: usize,
     /// Characters of style.
     pub style: usize,
     /// Characters beyond the limit.
@@ -90,14 +91,14 @@ impl Report {
 
     /// How many look-alikes were folded.
     pub fn folded(&self) -> usize {
-        self.quotes + self.brackets
+        self.everyday + self.disguised
     }
 
     /// How much of it is a signal against the writer. Joiners, selectors and typographic quotes are everyday
     /// writing in many scripts; tags, overrides, invisible padding and disguised brackets are not.
     pub fn severity(&self) -> Severity {
         let hidden = self.covert + self.unknown + self.fillers + self.controls;
-        let suspicious = hidden > 0 || self.brackets > 0 || self.marks > 8 || !self.phrases.is_empty();
+        let suspicious = hidden > 0 || self.disguised > 0 || self.marks > 8 || !self.phrases.is_empty();
         if suspicious { Severity::Warn } else { Severity::Info }
     }
 
@@ -110,8 +111,8 @@ impl Report {
         self.unknown += other.unknown;
         self.fillers += other.fillers;
         self.marks += other.marks;
-        self.quotes += other.quotes;
-        self.brackets += other.brackets;
+        self.everyday += other.everyday;
+        self.disguised += other.disguised;
         self.style += other.style;
         self.cut += other.cut;
         for phrase in &other.phrases {
@@ -171,6 +172,10 @@ fn cut(text: &str, chars_max: usize) -> (String, usize) {
 }
 
 fn clean_once(text: &str, report: &mut Report) -> String {
+    // What normalising itself makes plain is folded too: full-width and small forms.
+    let wide =
+        |c: &char| !c.is_ascii() && std::iter::once(*c).nfkc().all(|plain| "<>&\"{}[]`".contains(plain));
+    report.everyday += text.chars().filter(wide).count();
     let normal: String = text.nfkc().collect();
     let lines = normal.replace("\r\n", "\n").replace(['\r', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
     let visible = drop_hidden(&lines, report);
@@ -266,10 +271,10 @@ fn fold(text: &str, report: &mut Report) -> String {
     let mut folded = String::with_capacity(text.len());
     while let Some(c) = chars.next() {
         let plain = look_alikes::sign(c).or_else(|| look_alikes::letter(before, c, chars.peek().copied()));
-        match plain {
-            Some('"') => report.quotes += 1,
-            Some(_) => report.brackets += 1,
-            None => {}
+        if let Some(plain) = plain {
+            let everyday = look_alikes::is_everyday(c, plain);
+            report.everyday += usize::from(everyday);
+            report.disguised += usize::from(!everyday);
         }
         folded.push(plain.unwrap_or(c));
         before = Some(c);

@@ -1,4 +1,13 @@
 //! Culls through the core, from birth to death, with a scripted shell.
+#![allow(
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    clippy::get_unwrap,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::similar_names,
+    reason = "test code: what is not as it should be fails the test"
+)]
 
 mod core_script;
 

@@ -1,4 +1,13 @@
 //! The engine on a real journal: what is acknowledged is on the disk, and the same rows give the same state.
+#![allow(
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    clippy::get_unwrap,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::similar_names,
+    reason = "test code: what is not as it should be fails the test"
+)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

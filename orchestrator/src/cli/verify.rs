@@ -24,12 +24,13 @@ pub struct Args {
 
 /// Runs it: 0 where everything is right, 1 where a row is wrong, 4 where it cannot be read.
 pub fn run(args: Args) -> Exit {
+    let Args { journal, json } = args;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return cannot(&format!("start a runtime: {error}")),
     };
-    match runtime.block_on(verify(&args.journal)) {
-        Ok(report) => show(&report, args.json),
+    match runtime.block_on(verify(&journal)) {
+        Ok(report) => show(&report, json),
         Err(error @ (JournalError::Version { .. } | JournalError::NotAJournal { .. })) => {
             eprintln!("darwin verify: cannot {error}");
             Exit::Unknown

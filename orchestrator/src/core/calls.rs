@@ -223,7 +223,10 @@ impl Core {
         Some(call)
     }
 
-    /// Whether an agent of this name may call at all: the gateway's first look.
+    /// Whether an agent may call at all in this episode: the gateway's first look.
+    ///
+    /// # Errors
+    /// `WrongState` or `Unknown`, as the call itself would be refused.
     pub fn may_call(&self, agent: &AgentId, episode: EpisodeId) -> Result<(), Refusal> {
         self.payer(agent, episode).map(|_payer| ())
     }

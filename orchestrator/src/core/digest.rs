@@ -26,7 +26,8 @@ impl Core {
         let day = at.day() - 1;
         let entries = self.entries_of(day);
         if entries.is_empty() {
-            return self.plain_digest(at, day, "nothing was written");
+            self.plain_digest(at, day, "nothing was written");
+            return Ok(());
         }
         let settings = &self.state.settings.log;
         let (model, max_tokens, words) =
@@ -41,7 +42,8 @@ impl Core {
         let row = self.rules.prices.at(&model, at);
         let bound = row.and_then(|row| row.bound((system.len() + user.len()) as u64, max_tokens));
         let Some(bound) = bound.filter(|bound| *bound <= self.treasury().available()) else {
-            return self.plain_digest(at, day, "the treasury could not pay for a model");
+            self.plain_digest(at, day, "the treasury could not pay for a model");
+            return Ok(());
         };
         self.hold(at, &digest_hold(day), Account::Treasury, bound)?;
         self.emit(Effect::AskDigest { day, model, system, user, max_tokens });
@@ -63,9 +65,10 @@ impl Core {
         let (clean, _) = sanitise(text, CHARS_MAX);
         let text = cut_at_sentence(clean.as_str(), self.state.settings.log.digest_words_max);
         if text.is_empty() {
-            return self.plain_digest(now, day, "the model wrote nothing").map(|()| Reply::Done);
+            self.plain_digest(now, day, "the model wrote nothing");
+        } else {
+            self.keep_digest(now, day, text);
         }
-        self.keep_digest(now, day, text);
         Ok(Reply::Done)
     }
 
@@ -75,7 +78,8 @@ impl Core {
         }
         self.release(&digest_hold(day))?;
         self.announce(format!("no digest of day {day} could be had: {why}"));
-        self.plain_digest(now, day, "the model was out of reach").map(|()| Reply::Done)
+        self.plain_digest(now, day, "the model was out of reach");
+        Ok(Reply::Done)
     }
 
     /// The answer to a digest that nobody waits for.
@@ -92,7 +96,7 @@ impl Core {
     }
 
     /// A digest from the figures alone, which says so.
-    fn plain_digest(&mut self, now: Instant, day: i64, why: &str) -> Result<(), Fault> {
+    fn plain_digest(&mut self, now: Instant, day: i64, why: &str) {
         let (mut flow, mut living) = (super::state::Flow::default(), 0);
         for agent in self.state.agents.values() {
             flow = flow.plus(agent.days.get(&day).copied().unwrap_or_default());
@@ -111,7 +115,6 @@ impl Core {
             count(EntryKind::Reprieve),
         );
         self.keep_digest(now, day, text);
-        Ok(())
     }
 
     fn keep_digest(&mut self, now: Instant, day: i64, text: String) {

@@ -115,8 +115,8 @@ impl Core {
 
     /// A denied agent dies when everything that runs for it is gone.
     fn deny(&mut self, docket: DocketId, id: &AgentId) -> Result<(), Fault> {
-        let case = self.docket_mut(docket)?.cases.get(id);
-        let cause = case.map_or("culled", |case| case.reason.as_str()).to_owned();
+        let denied = self.docket_mut(docket)?.cases.get(id);
+        let cause = denied.map_or("culled", |denied| denied.reason.as_str()).to_owned();
         self.agent_mut(id)?.life = Life::Removing { cause, docket: Some(docket) };
         self.remove_agent(id);
         Ok(())
@@ -140,8 +140,8 @@ impl Core {
         let report = match docket {
             Some(docket) => {
                 self.close_case(now, docket, id)?;
-                let case = self.docket_mut(docket)?.cases.get(id);
-                case.and_then(|case| case.death_reports.last()).map(|version| version.text.clone())
+                let left_behind = self.docket_mut(docket)?.cases.get(id);
+                left_behind.and_then(|case| case.death_reports.last()).map(|version| version.text.clone())
             }
             None => None,
         };
@@ -153,14 +153,11 @@ impl Core {
         let (next_wake, age) = (agent.next_wake_ms, now.since_ms(agent.born_ms) / DAY_MS);
         self.state.due.remove(&(next_wake, Due::Wake(id.clone())));
         self.lesson(id, (cause, age), (figures, report.as_deref()));
-        match report {
-            Some(text) => {
-                self.publish(now, EntryKind::DeathReport, (Some(id), Some(figures.sentence())), text);
-            }
-            None => {
-                let line = format!("No death report. {}", figures.sentence());
-                self.publish(now, EntryKind::NoDeathReport, (Some(id), None), line);
-            }
+        if let Some(text) = report {
+            self.publish(now, EntryKind::DeathReport, (Some(id), Some(figures.sentence())), text);
+        } else {
+            let line = format!("No death report. {}", figures.sentence());
+            self.publish(now, EntryKind::NoDeathReport, (Some(id), None), line);
         }
         self.announce(format!("{id} is dead: {cause}"));
         docket.map_or(Ok(()), |docket| self.finish_docket(docket))

@@ -273,7 +273,9 @@ impl Core {
         }
         docket.state = DocketState::Decided;
         let agents: Vec<AgentId> = docket.cases.keys().cloned().collect();
-        agents.iter().for_each(|agent| self.touch_case(id, agent));
+        for agent in &agents {
+            self.touch_case(id, agent);
+        }
         let window = self.state.settings.schedule.hold_window_ms;
         if window == 0 {
             return self.execute(now, id);

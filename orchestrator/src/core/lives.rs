@@ -56,10 +56,10 @@ impl Core {
         Ok(Reply::Created { agent: id.clone() })
     }
 
-    pub(super) fn pause(&mut self, id: &AgentId, paused: bool) -> Result<Reply, Fault> {
-        let Some(agent) = self.state.agents.get_mut(id) else { return Ok(unknown_agent(id)) };
+    pub(super) fn pause(&mut self, id: &AgentId, paused: bool) -> Reply {
+        let Some(agent) = self.state.agents.get_mut(id) else { return unknown_agent(id) };
         if agent.life != Life::Alive {
-            return Ok(Refusal::WrongState { state: agent.life.word().to_owned() }.into());
+            return Refusal::WrongState { state: agent.life.word().to_owned() }.into();
         }
         agent.paused = paused;
         let episode = agent.episode;
@@ -67,27 +67,24 @@ impl Core {
         if let (true, Some(episode)) = (paused, episode) {
             self.stop_episode(episode, "paused by an admin");
         }
-        Ok(Reply::Done)
+        Reply::Done
     }
 
     /// An admin ends an agent: what runs for it goes first, and its death is published when that is done.
-    pub(super) fn kill(&mut self, _now: Instant, id: &AgentId, why: &str) -> Result<Reply, Fault> {
-        let Some(agent) = self.state.agents.get_mut(id) else { return Ok(unknown_agent(id)) };
-        match agent.life {
-            Life::Alive | Life::Condemned { .. } => {}
-            Life::Removing { .. } => return Ok(Reply::Done),
-            Life::Dead { .. } => return Ok(Refusal::WrongState { state: "dead".to_owned() }.into()),
-        }
+    pub(super) fn kill(&mut self, id: &AgentId, why: &str) -> Reply {
+        let Some(agent) = self.state.agents.get_mut(id) else { return unknown_agent(id) };
         let docket = match agent.life {
+            Life::Alive => None,
             Life::Condemned { docket } => Some(docket),
-            Life::Alive | Life::Removing { .. } | Life::Dead { .. } => None,
+            Life::Removing { .. } => return Reply::Done,
+            Life::Dead { .. } => return Refusal::WrongState { state: "dead".to_owned() }.into(),
         };
         agent.life = Life::Removing { cause: format!("ended by an admin: {why}"), docket };
         if let Some(docket) = docket {
             self.withdraw(docket, id);
         }
         self.remove_agent(id);
-        Ok(Reply::Done)
+        Reply::Done
     }
 
     /// Asks the shell to take away everything that runs for an agent.
@@ -102,20 +99,20 @@ impl Core {
     }
 
     /// Something that an agent is told at its next wake, which it causes.
-    pub(super) fn event(&mut self, id: &AgentId, event: &str) -> Result<Reply, Fault> {
-        let Some(agent) = self.state.agents.get_mut(id) else { return Ok(unknown_agent(id)) };
+    pub(super) fn event(&mut self, id: &AgentId, event: &str) -> Reply {
+        let Some(agent) = self.state.agents.get_mut(id) else { return unknown_agent(id) };
         if matches!(agent.life, Life::Dead { .. } | Life::Removing { .. }) {
-            return Ok(Refusal::WrongState { state: agent.life.word().to_owned() }.into());
+            return Refusal::WrongState { state: agent.life.word().to_owned() }.into();
         }
         if let Some(refusal) = over_limit("event", event, TEXT_CHARS_MAX) {
-            return Ok(refusal.into());
+            return refusal.into();
         }
         agent.events.push(Event {
             text: "A message for you:".to_owned(),
             quoted: Some(("message".to_owned(), event.to_owned())),
         });
         self.state.wanting.insert(id.clone());
-        Ok(Reply::Done)
+        Reply::Done
     }
 
     /// A wake that the schedule brings; those that were missed meanwhile are made up for by this one.
@@ -195,9 +192,9 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn episode_started(&mut self, now: Instant, id: EpisodeId) -> Result<Reply, Fault> {
+    pub(super) fn episode_started(&mut self, now: Instant, id: EpisodeId) -> Reply {
         let Some(episode) = self.state.episodes.get_mut(&id) else {
-            return Ok(Refusal::Unknown { what: format!("open episode {id}") }.into());
+            return Refusal::Unknown { what: format!("open episode {id}") }.into();
         };
         // Started again after a restart: its wall clock starts again with it.
         let before = episode.ends_ms;
@@ -208,7 +205,7 @@ impl Core {
             self.state.due.remove(&(before, Due::EpisodeLimit(id)));
         }
         self.due_at(ends, Due::EpisodeLimit(id));
-        Ok(Reply::Done)
+        Reply::Done
     }
 
     /// Asks the shell to end a run. The run's start is no longer open: after a restart only the stop is asked for,

@@ -187,12 +187,12 @@ impl Core {
             Input::CreateAgent { agent, name, image, brief, .. } => {
                 self.create_agent(now, agent, [name, image, brief])
             }
-            Input::Pause { agent, .. } => self.pause(agent, true),
-            Input::Resume { agent, .. } => self.pause(agent, false),
-            Input::Kill { agent, reason, actor } => self.kill(now, agent, &format!("{reason} ({actor})")),
+            Input::Pause { agent, .. } => Ok(self.pause(agent, true)),
+            Input::Resume { agent, .. } => Ok(self.pause(agent, false)),
+            Input::Kill { agent, reason, actor } => Ok(self.kill(agent, &format!("{reason} ({actor})"))),
             Input::Income { .. } => self.income(now, input),
-            Input::Wake { agent, event, .. } => self.event(agent, event),
-            Input::EpisodeStarted { episode } => self.episode_started(now, *episode),
+            Input::Wake { agent, event, .. } => Ok(self.event(agent, event)),
+            Input::EpisodeStarted { episode } => Ok(self.episode_started(now, *episode)),
             Input::EpisodeEnded { episode, end } => self.episode_ended(now, *episode, end),
             Input::AgentRemoved { agent } => self.agent_removed(now, agent),
             Input::CallWanted { .. } => self.call_wanted(now, input),
@@ -207,10 +207,10 @@ impl Core {
             Input::Override { .. } => self.override_decision(input),
             Input::DigestAnswered { day, text, usage } => self.digest_answered(now, *day, text, usage),
             Input::DigestUnavailable { day, why } => self.digest_unavailable(now, *day, why),
-            Input::SignalSeen { signal } => self.signal_seen(signal),
-            Input::SpoolRead { spool, offset } => self.spool_read(spool, *offset),
+            Input::SignalSeen { signal } => Ok(self.signal_seen(signal)),
+            Input::SpoolRead { spool, offset } => Ok(self.spool_read(spool, *offset)),
             Input::CloseFlag { signal, reason, actor } => {
-                self.close_flag(now, signal, &format!("{reason} ({actor})"))
+                Ok(self.close_flag(now, signal, &format!("{reason} ({actor})")))
             }
         }
     }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use policy::signal::{Severity, Signal, Source};
 use policy::{AgentId, Instant, Money};
 
+use super::Core;
 use super::reply::{Refusal, Reply};
 use super::row::{Row, Table};
 use super::state::Flag;
-use super::{Core, Fault};
 
 impl Core {
     /// A second signal with the same id changes nothing; one that is only worth a line opens no flag.
-    pub(super) fn signal_seen(&mut self, signal: &Signal) -> Result<Reply, Fault> {
+    pub(super) fn signal_seen(&mut self, signal: &Signal) -> Reply {
         if !self.state.signals_seen.insert(signal.id.clone()) {
-            return Ok(Reply::Done);
+            return Reply::Done;
         }
         match signal.severity {
             Severity::Info => {}
@@ -32,17 +32,17 @@ impl Core {
                 self.open_flag(&signal.id, flag);
             }
         }
-        Ok(Reply::Done)
+        Reply::Done
     }
 
-    pub(super) fn spool_read(&mut self, spool: &str, offset: u64) -> Result<Reply, Fault> {
+    pub(super) fn spool_read(&mut self, spool: &str, offset: u64) -> Reply {
         self.state.spools.insert(spool.to_owned(), offset);
-        Ok(Reply::Done)
+        Reply::Done
     }
 
-    pub(super) fn close_flag(&mut self, now: Instant, id: &str, reason: &str) -> Result<Reply, Fault> {
+    pub(super) fn close_flag(&mut self, now: Instant, id: &str, reason: &str) -> Reply {
         let Some(flag) = self.state.flags.get_mut(id) else {
-            return Ok(Refusal::Unknown { what: format!("flag {id}") }.into());
+            return Refusal::Unknown { what: format!("flag {id}") }.into();
         };
         if flag.closed_ms.is_none() {
             flag.closed_ms = Some(now);
@@ -50,7 +50,7 @@ impl Core {
             let row = flag.row(id);
             self.out.rows.push(row);
         }
-        Ok(Reply::Done)
+        Reply::Done
     }
 
     /// Income whose payer is one of ours looks like income and is none (E5).

@@ -115,14 +115,11 @@ impl Core {
                 agent.reports.drain(..extra);
                 Some(report)
             });
-            match written {
-                Some(text) => {
-                    self.publish(at, EntryKind::Report, (Some(&id), Some(figures.sentence())), text)
-                }
-                None => {
-                    let line = format!("No report. {}", figures.sentence());
-                    self.publish(at, EntryKind::NoReport, (Some(&id), None), line);
-                }
+            if let Some(text) = written {
+                self.publish(at, EntryKind::Report, (Some(&id), Some(figures.sentence())), text);
+            } else {
+                let line = format!("No report. {}", figures.sentence());
+                self.publish(at, EntryKind::NoReport, (Some(&id), None), line);
             }
         }
         Ok(())
@@ -144,6 +141,7 @@ impl Core {
 
 /// What the platform says of one agent's day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "names end in their unit")]
 pub(super) struct DayFigures {
     pub income_nano: Money,
     pub costs_nano: Money,

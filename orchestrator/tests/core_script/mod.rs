@@ -1,5 +1,13 @@
 //! A scripted shell round the core: it answers each effect the same way whenever it comes, as the real one would.
-#![expect(dead_code, reason = "each test binary uses its own part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::get_unwrap,
+    clippy::allow_attributes,
+    clippy::missing_panics_doc,
+    reason = "test code, of which each binary uses its own part"
+)]
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
-use policy::Exit;
 use policy::image::{Policy, Severity, Thresholds};
+use policy::{Exit, Instant};
 
+use crate::policy_file::{self, Mistake};
 use crate::{AuditError, Limits, Report, Source, SourceError, audit};
 
 /// Fails a build whose image carries forbidden binaries or setuid bits.
@@ -22,6 +24,20 @@ pub struct Cli {
 enum Command {
     /// Audit an image: exit 0 clean, 1 refused, 2 could not tell, 3 usage or policy error, 4 I/O.
     Scan(Scan),
+    /// Print the built-in policy, or check one of your own.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Print the built-in policy.
+    Default,
+    /// Read a policy and name every mistake in it; exit 3 if there is one.
+    Check {
+        /// The policy.
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +47,9 @@ struct Scan {
     /// Write the report as FORMAT (human or json) to FILE, or to standard output; may be repeated.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]")]
     output: Vec<String>,
+    /// A policy that extends the built-in one.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// The severity that fails the build: info, low, medium or high.
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<String>,
@@ -48,6 +67,22 @@ pub enum CliError {
     /// No such output.
     #[error("use -o {0:?}: it is human or json, then perhaps =FILE; this version writes no other format")]
     Output(String),
+    /// The policy is not there or may not be read.
+    #[error("read the policy {place}")]
+    ReadPolicy {
+        /// The file.
+        place: String,
+        /// What the host said.
+        source: io::Error,
+    },
+    /// The policy has mistakes.
+    #[error("use the policy:\n  {}", mistakes.iter().map(|m| format!("{place}:{m}")).collect::<Vec<_>>().join("\n  "))]
+    Policy {
+        /// The file.
+        place: String,
+        /// All of them.
+        mistakes: Vec<Mistake>,
+    },
     /// There is no report.
     #[error("audit the image")]
     Audit(#[from] AuditError),
@@ -65,9 +100,9 @@ impl CliError {
     /// The exit code that says so.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Source(_) | Self::FailOn(_) | Self::Output(_) => Exit::Usage,
+            Self::Source(_) | Self::FailOn(_) | Self::Output(_) | Self::Policy { .. } => Exit::Usage,
             Self::Audit(error) => error.exit(),
-            Self::Write { .. } => Exit::Io,
+            Self::Write { .. } | Self::ReadPolicy { .. } => Exit::Io,
         }
     }
 }
@@ -79,13 +114,33 @@ impl CliError {
 pub fn run(cli: &Cli) -> Result<Exit, CliError> {
     match &cli.command {
         Command::Scan(scan) => run_scan(scan),
+        Command::Policy(PolicyCommand::Default) => print(&policy_file::default_text()),
+        Command::Policy(PolicyCommand::Check { file }) => {
+            let policy = read_policy(file)?;
+            print(&format!("{}: no mistake; {} allowances\n", file.display(), policy.allows.len()))
+        }
     }
+}
+
+fn print(text: &str) -> Result<Exit, CliError> {
+    let written = io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|source| CliError::Write { place: "standard output".into(), source })?;
+    Ok(Exit::Done)
+}
+
+fn read_policy(file: &Path) -> Result<Policy, CliError> {
+    let place = file.display().to_string();
+    let text =
+        fs::read_to_string(file).map_err(|source| CliError::ReadPolicy { place: place.clone(), source })?;
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = Instant::from_ms(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
+    policy_file::parse(&text, now).map_err(|mistakes| CliError::Policy { place, mistakes })
 }
 
 /// Everything of the command line is read before the image is: a mistake in it must not cost a scan.
 fn run_scan(scan: &Scan) -> Result<Exit, CliError> {
     let source = Source::parse(&scan.source)?;
-    let mut policy = Policy::default();
+    let mut policy = scan.policy.as_deref().map(read_policy).transpose()?.unwrap_or_default();
     if let Some(name) = &scan.fail_on {
         let severity = Severity::parse(name).ok_or_else(|| CliError::FailOn(name.clone()))?;
         policy.fail_on = Thresholds::all(severity);

@@ -17,6 +17,7 @@ mod layout;
 mod limits;
 mod merge;
 mod plan;
+pub mod policy_file;
 mod report;
 mod source;
 mod tally;

@@ -5,7 +5,10 @@ mod json;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::image::{Digest, Finding, Policy, Subject, Verdict, Visibility, findings, verdict};
+use policy::image::{
+    Allow, AllowState, Binding, Digest, Finding, Policy, Subject, Verdict, Visibility, escape, findings,
+    verdict,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::content::finish;
@@ -95,6 +98,18 @@ impl Report {
         self.findings.iter().filter(|r| self.policy.counts(&r.finding))
     }
 
+    /// Allowances that covered nothing: what they were for is gone, or their day has passed.
+    pub fn idle_allowances(&self) -> impl Iterator<Item = (&Allow, &'static str)> {
+        let used: BTreeSet<_> = self.findings.iter().filter_map(|r| r.finding.allowed_by).collect();
+        let idle = self.policy.allows.iter().enumerate().filter(move |(number, _)| !used.contains(number));
+        idle.map(|(_, allow)| {
+            (
+                allow,
+                if allow.state == AllowState::Expired { "expired" } else { "covers nothing in this image" },
+            )
+        })
+    }
+
     /// The report as JSON, schema `image-audit/1`, with a newline at its end.
     pub fn to_json(&self) -> String {
         json::render(self)
@@ -128,7 +143,13 @@ impl Report {
             let fingerprint = fingerprint(&key, *occurrence);
             *occurrence += 1;
             let allow = finding.allowed_by.and_then(|n| self.policy.allows.get(n));
-            let allowed_by = allow.map(|a| format!("{} ({}, until {})", a.reason, a.owner, a.expires));
+            let allowed_by = allow.map(|allow| {
+                let content = if allow.binding == Binding::Any { ", whatever the content" } else { "" };
+                escape(
+                    format!("{} ({}, until {}{content})", allow.reason, allow.owner, allow.expires)
+                        .as_bytes(),
+                )
+            });
             self.findings.push(Reported { finding, image, layer, fingerprint, allowed_by });
         }
     }

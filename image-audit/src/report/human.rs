@@ -17,6 +17,20 @@ pub(super) fn render(report: &Report) -> String {
         out.extend(rest.iter().map(|reported| line(reported)));
         out.push(String::new());
     }
+    let idle: Vec<_> = report.idle_allowances().collect();
+    if !idle.is_empty() {
+        out.push("Allowances that did nothing:".into());
+        out.extend(idle.iter().map(|(allow, why)| {
+            format!(
+                "  {}  {}  {why} ({}, until {})",
+                allow.rule.name(),
+                allow.path,
+                safe(&allow.owner),
+                allow.expires
+            )
+        }));
+        out.push(String::new());
+    }
     if !report.is_complete() {
         out.push("Not read, so that nothing can be promised:".into());
         out.extend(report.incomplete.iter().map(|m| format!("  {}: {}", m.where_, m.why)));

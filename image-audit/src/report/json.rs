@@ -1,6 +1,6 @@
 //! The report as JSON, schema `image-audit/1`.
 
-use policy::image::Rule;
+use policy::image::{Allow, Rule};
 use serde::Serialize;
 
 use super::{Image, LayerName, Report, Reported};
@@ -15,6 +15,16 @@ struct Document<'a> {
     images: Vec<JsonImage<'a>>,
     findings: Vec<JsonFinding<'a>>,
     read: JsonRead,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    idle_allowances: Vec<JsonAllowance<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonAllowance<'a> {
+    rule: &'static str,
+    path: String,
+    owner: &'a str,
+    why: &'static str,
 }
 
 #[derive(Serialize)]
@@ -94,6 +104,7 @@ pub(super) fn render(report: &Report) -> String {
             bytes_seen: report.read.bytes_seen,
             entries_unanalysed: report.read.entries_unanalysed,
         },
+        idle_allowances: report.idle_allowances().map(|(allow, why)| allowance(allow, why)).collect(),
     };
     // Text, numbers and lists alone: nothing in it can fail to be written.
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
@@ -108,6 +119,10 @@ fn image(image: &Image) -> JsonImage<'_> {
         config_digest: image.config_digest.map(|d| d.to_string()),
         layers: image.layers.iter().map(layer).collect(),
     }
+}
+
+fn allowance<'a>(allow: &'a Allow, why: &'static str) -> JsonAllowance<'a> {
+    JsonAllowance { rule: allow.rule.name(), path: allow.path.to_string(), owner: &allow.owner, why }
 }
 
 fn layer(layer: &LayerName) -> JsonLayer<'_> {

@@ -123,3 +123,49 @@ fn standard_input_is_read_in_one_pass() {
     assert_eq!(exit(&run_on(&["scan", "-"], &docker_archive(&[tar(&[file("bin/true", 0o755)])]))), Some(0));
     assert_eq!(exit(&run_on(&["scan", "-"], b"")), Some(2));
 }
+
+#[test]
+fn a_policy_allows_what_it_names_until_its_day() {
+    let allow = |digest: &str, expires: &str| {
+        format!(
+            "[[allow]]\nrule = \"setuid\"\npath = \"bin/su\"\n{digest}\nreason = \"x\"\nowner = \"o\"\nexpires = {expires}\n"
+        )
+    };
+    let bound = format!("digest = \"sha256:{}\"", hex(b"x"));
+    let other = format!("digest = \"sha256:{}\"", hex(b"y"));
+    for (text, code, said) in [
+        (allow(&bound, "9999-01-01"), 0, "allowed: x (o, until 9999-01-01)"),
+        (allow("any = true", "9999-01-01"), 0, "whatever the content"),
+        (allow(&other, "9999-01-01"), 1, "covers nothing in this image"),
+        (allow(&bound, "2001-01-01"), 1, "expired"),
+    ] {
+        let policy = on_disk(text.as_bytes());
+        let output = scan_setuid(&["--policy", &policy.path().display().to_string()]);
+        let text = String::from_utf8(output.stdout.clone()).expect("text");
+        assert_eq!(exit(&output), Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_policy_stops_the_scan_with_every_mistake() {
+    let policy = on_disk(b"fail_on = 1\nallow_all = true\n");
+    let path = policy.path().display().to_string();
+    for arguments in [&["scan", "dir:/", "--policy", &path][..], &["policy", "check", &path]] {
+        let output = run(arguments);
+        let text = String::from_utf8(output.stderr.clone()).expect("text");
+        assert_eq!(exit(&output), Some(3));
+        assert!(
+            text.contains(&format!("{path}:1:11: ")) && text.contains(&format!("{path}:2:1: ")),
+            "{text}"
+        );
+    }
+    assert_eq!(exit(&run(&["policy", "check", "/no/such/file"])), Some(4));
+}
+
+#[test]
+fn the_printed_default_policy_passes_its_own_check() {
+    let output = run(&["policy", "default"]);
+    let policy = on_disk(&output.stdout);
+    assert_eq!(exit(&run(&["policy", "check", &policy.path().display().to_string()])), Some(0));
+}

@@ -293,6 +293,11 @@ async fn accept_all(shared: Arc<Shared>, caller: Arc<Caller>, listener: TcpListe
                 }
                 shared.connections.spawn(connection::serve(Arc::clone(&shared), Arc::clone(&caller), client));
             }
+            // Whoever made the listener has shut it down: its namespace is gone, or going.
+            Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
+                shared.dismiss(&caller.agent, caller.generation);
+                return;
+            }
             Err(error) => {
                 tracing::warn!(%error, agent = %caller.agent, "cannot accept; trying again");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -66,3 +66,12 @@ fn the_revision_follows_the_text() {
     assert_ne!(one.revision, other.revision);
     assert_eq!(one.revision.len(), 12);
 }
+
+#[test]
+fn the_packaged_examples_load() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+    let config = Config::load(&packaging.join("proxy.toml")).unwrap();
+    assert_eq!(config.clocks, Config::default().clocks);
+    assert_eq!(config.caps, Config::default().caps);
+    assert_eq!(Policies::load(&packaging.join("policy.toml")).unwrap().profiles.len(), 2);
+}

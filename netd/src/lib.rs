@@ -17,6 +17,7 @@ pub mod seqpacket;
 pub mod server;
 mod sys;
 
+pub use hand::own_cookie as own_netns_cookie;
 pub use head::HeadError;
 
 /// Tells the operator something: a line on stderr, which the service manager keeps.

@@ -35,8 +35,11 @@ pub(super) fn netlink_failed(doing: &str, error: &NetlinkError) -> Refusal {
     }
 }
 
-/// The cookie of the calling thread's network namespace.
-pub(crate) fn own_cookie() -> Result<u64, Errno> {
+/// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
+///
+/// # Errors
+/// `ENOPROTOOPT` on a kernel that has none.
+pub fn own_cookie() -> Result<u64, Errno> {
     let probe = socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     getsockopt(&probe, NetnsCookie)
 }

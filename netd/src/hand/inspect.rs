@@ -97,7 +97,10 @@ pub(super) fn sockets() -> Result<(), Refusal> {
 /// The first socket of a kind, by its local address.
 fn first_socket(diag: &mut Channel, family: u8, protocol: u8) -> Result<Option<String>, Refusal> {
     match diag.ask(DiagRequest { family, protocol }, NLM_F_DUMP) {
-        Ok(answers) => Ok(answers.first().map(|answer| local_address(family, &answer.payload))),
+        Ok(answers) => {
+            let held = answers.iter().find(|answer| is_held(&answer.payload));
+            Ok(held.map(|answer| local_address(family, &answer.payload)))
+        }
         // Without IPv6 there is nothing of it to list.
         Err(NetlinkError::Kernel(Errno::ENOENT)) if family == AF_INET6 && !has_ipv6() => Ok(None),
         Err(NetlinkError::Kernel(Errno::ENOENT)) => Err(Refusal::MissingFeature {
@@ -135,6 +138,12 @@ impl NetlinkSerializable for DiagRequest {
             }
         }
     }
+}
+
+/// Of `struct inet_diag_msg`: the inode at 68. What has none (a connection in TIME-WAIT, one that nobody has
+/// accepted) is nobody's: no process can read it. What cannot be read counts as held.
+fn is_held(message: &[u8]) -> bool {
+    message.get(68..72) != Some(&[0; 4])
 }
 
 /// Of `struct inet_diag_msg`: the source port at 4, the source address at 8.

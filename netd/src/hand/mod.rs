@@ -7,7 +7,7 @@ mod decoy;
 mod enter;
 pub(crate) mod inspect;
 
-pub(crate) use enter::own_cookie;
+pub use enter::own_cookie;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

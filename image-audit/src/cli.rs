@@ -10,7 +10,7 @@ use policy::image::{Policy, Severity, Thresholds};
 use policy::{Exit, Instant};
 
 use crate::policy_file::{self, Mistake};
-use crate::{AuditError, Limits, Report, Source, SourceError, audit};
+use crate::{AuditError, Limits, Report, Source, SourceError, audit_platform};
 
 /// Fails a build whose image carries forbidden binaries or setuid bits.
 #[derive(Debug, Parser)]
@@ -50,6 +50,9 @@ struct Scan {
     /// A policy that extends the built-in one.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Audit the images of one platform alone, like linux/amd64; all of them otherwise.
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Option<String>,
     /// The severity that fails the build: info, low, medium or high.
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<String>,
@@ -146,7 +149,7 @@ fn run_scan(scan: &Scan) -> Result<Exit, CliError> {
         policy.fail_on = Thresholds::all(severity);
     }
     let outputs = scan.output.iter().map(|text| Output::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let report = audit(&source, &policy, &Limits::default())?;
+    let report = audit_platform(&source, &policy, &Limits::default(), scan.platform.as_deref())?;
     if outputs.is_empty() {
         Output { format: Format::Human, file: None }.write(&report)?;
     }

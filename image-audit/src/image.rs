@@ -15,17 +15,46 @@ use crate::report::{Image, LayerName, Report};
 use crate::tally::Tally;
 use crate::unpack::Compression;
 
-/// Adds every image that the manifests name, then what they do not name.
-///
-/// `false` if there is no manifest at all.
-pub(crate) fn assemble(blobs: &Blobs, report: &mut Report, tally: &mut Tally) -> bool {
+/// What came of an archive's manifests.
+pub(crate) enum Assembled {
+    /// The images are in the report.
+    Images,
+    /// There is no manifest at all.
+    NoManifest,
+    /// No image is for the platform that was asked for; those that there are.
+    NoPlatform(Vec<String>),
+}
+
+/// Adds every image that the manifests name, or those for `platform`, then what no manifest names.
+pub(crate) fn assemble(
+    blobs: &Blobs,
+    platform: Option<&str>,
+    report: &mut Report,
+    tally: &mut Tally,
+) -> Assembled {
     let (docker, oci) = (plan::docker(blobs, tally), plan::oci(blobs, tally));
     if docker.is_none() && oci.is_none() {
-        return false;
+        return Assembled::NoManifest;
     }
-    let (docker, mut oci) = (docker.unwrap_or_default(), oci.unwrap_or_default());
-    let both = !docker.is_empty() && !oci.is_empty();
+    let (mut docker, mut oci) = (docker.unwrap_or_default(), oci.unwrap_or_default());
     let mut used = BTreeSet::new();
+    if let Some(platform) = platform {
+        let mut others = Vec::new();
+        for plans in [&mut docker, &mut oci] {
+            let (kept, left): (Vec<_>, Vec<_>) =
+                plans.drain(..).partition(|plan| is_for(blobs, plan, platform));
+            *plans = kept;
+            others.extend(left);
+        }
+        if docker.is_empty() && oci.is_empty() {
+            let present: BTreeSet<_> = others.iter().filter_map(|plan| platform_of(blobs, plan)).collect();
+            return Assembled::NoPlatform(present.into_iter().collect());
+        }
+        // Their layers have a manifest: they are not asked for, which is not the same as hidden.
+        let layers = others.iter().flat_map(|plan| &plan.layers);
+        used.extend(layers.filter_map(|part| blobs.find(&part.path)).map(|(path, _)| path.clone()));
+    }
+    let both = !docker.is_empty() && !oci.is_empty();
     for mut plan in docker {
         // One image, told twice: it is audited once, as both must say the same.
         let same = |other: &Plan| other.config.digest.is_some() && other.config.digest == plan.config.digest;
@@ -46,7 +75,21 @@ pub(crate) fn assemble(blobs: &Blobs, report: &mut Report, tally: &mut Tally) ->
         add(blobs, &plan, &mut used, (report, tally));
     }
     unreferenced(blobs, &used, report, tally);
-    true
+    Assembled::Images
+}
+
+/// The platform of an index, or of the configuration.
+fn platform_of(blobs: &Blobs, plan: &Plan) -> Option<String> {
+    let config =
+        || document(blobs, &plan.config.path, &mut Tally::default()).and_then(|json| plan::platform(&json));
+    plan.platform.clone().or_else(config)
+}
+
+/// Whether an image is for `wanted`, which may leave the variant out.
+fn is_for(blobs: &Blobs, plan: &Plan, wanted: &str) -> bool {
+    let rest =
+        |platform: &str| platform.strip_prefix(wanted).is_some_and(|r| r.is_empty() || r.starts_with('/'));
+    wanted.contains('/') && platform_of(blobs, plan).is_some_and(|platform| rest(&platform))
 }
 
 fn same_layers(one: &Plan, other: &Plan) -> bool {

@@ -29,6 +29,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use archive::{ArchiveError, Blobs, Wanted};
+use image::Assembled;
 use layer::LayerRead;
 use policy::Exit;
 use policy::image::{Policy, Rule, escape};
@@ -53,6 +54,12 @@ pub enum AuditError {
     NotAnImage {
         /// What it lacks.
         source: NotAnImage,
+    },
+    /// The platform that was asked for is not in it: the caller's mistake.
+    #[error("find the platform: the source has {}", if present.is_empty() { "none".into() } else { present.join(", ") })]
+    NoPlatform {
+        /// Those that are.
+        present: Vec<String>,
     },
 }
 
@@ -91,6 +98,7 @@ impl AuditError {
         match self {
             Self::Open { .. } => Exit::Io,
             Self::NotAnImage { .. } => Exit::Unknown,
+            Self::NoPlatform { .. } => Exit::Usage,
         }
     }
 }
@@ -102,18 +110,32 @@ impl AuditError {
 /// # Errors
 /// [`AuditError`] if there is nothing to report on at all.
 pub fn audit(source: &Source, policy: &Policy, limits: &Limits) -> Result<Report, AuditError> {
+    audit_platform(source, policy, limits, None)
+}
+
+/// Audits the images of one platform alone: `linux/amd64`, `linux/arm64/v8`. `None` audits all.
+///
+/// # Errors
+/// [`AuditError`], as [`audit`]; [`AuditError::NoPlatform`] if no image is for that platform.
+pub fn audit_platform(
+    source: &Source,
+    policy: &Policy,
+    limits: &Limits,
+    platform: Option<&str>,
+) -> Result<Report, AuditError> {
     let report = Report::new(escape(source.to_string().as_bytes()), policy);
+    let scan = Scan { limits, platform };
     match source {
-        Source::Dir(root) => folder(report, root, limits),
-        Source::Oci(root) => layout(report, root, limits),
+        Source::Dir(root) => scan.folder(report, root),
+        Source::Oci(root) => scan.layout(report, root),
         Source::DockerArchive(file) | Source::OciArchive(file) => {
-            tar(report, open(file)?, (Wanted::Archive, limits))
+            scan.tar(report, open(file)?, Wanted::Archive)
         }
-        Source::Tar(file) => tar(report, open(file)?, (Wanted::Rootfs, limits)),
-        Source::Stdin => tar(report, io::stdin().lock(), (Wanted::Either, limits)),
-        Source::Path(path) if path.join("oci-layout").is_file() => layout(report, path, limits),
-        Source::Path(path) if path.is_dir() => folder(report, path, limits),
-        Source::Path(path) => tar(report, open(path)?, (Wanted::Either, limits)),
+        Source::Tar(file) => scan.tar(report, open(file)?, Wanted::Rootfs),
+        Source::Stdin => scan.tar(report, io::stdin().lock(), Wanted::Either),
+        Source::Path(path) if path.join("oci-layout").is_file() => scan.layout(report, path),
+        Source::Path(path) if path.is_dir() => scan.folder(report, path),
+        Source::Path(path) => scan.tar(report, open(path)?, Wanted::Either),
     }
 }
 
@@ -121,39 +143,65 @@ fn open(path: &Path) -> Result<File, AuditError> {
     File::open(path).map_err(|source| AuditError::Open { source })
 }
 
-fn folder(mut report: Report, root: &Path, limits: &Limits) -> Result<Report, AuditError> {
-    let mut tally = Tally::default();
-    let entries = dir::read(root, limits, &mut tally)?;
-    report.add_image(Image::default(), &merge::views([entries.as_slice()]));
-    report.close(tally);
-    Ok(report)
+/// What holds for the whole of one scan.
+struct Scan<'a> {
+    limits: &'a Limits,
+    platform: Option<&'a str>,
 }
 
-fn layout(report: Report, root: &Path, limits: &Limits) -> Result<Report, AuditError> {
-    let mut tally = Tally::default();
-    let blobs = layout::read(root, limits, &mut tally)?;
-    images(report, &blobs, tally).ok_or(NotAnImage::NoManifest.into())
-}
+impl Scan<'_> {
+    fn folder(&self, mut report: Report, root: &Path) -> Result<Report, AuditError> {
+        self.no_platform()?;
+        let mut tally = Tally::default();
+        let entries = dir::read(root, self.limits, &mut tally)?;
+        report.add_image(Image::default(), &merge::views([entries.as_slice()]));
+        report.close(tally);
+        Ok(report)
+    }
 
-/// A tar of either kind. A manifest decides: a root filesystem that has one by chance is incomplete, never clean.
-fn tar(report: Report, source: impl Read, (wanted, limits): (Wanted, &Limits)) -> Result<Report, AuditError> {
-    let pass = archive::read(source, wanted, limits)?;
-    if wanted != Wanted::Rootfs {
-        let (blobs, tally) = pass.archive;
-        if let Some(report) = images(report.clone(), &blobs?, tally) {
-            return Ok(report);
+    fn layout(&self, report: Report, root: &Path) -> Result<Report, AuditError> {
+        let mut tally = Tally::default();
+        let blobs = layout::read(root, self.limits, &mut tally)?;
+        self.images(report, &blobs, tally)?.ok_or(NotAnImage::NoManifest.into())
+    }
+
+    /// A tar of either kind. A manifest decides: a root filesystem that has one by chance is incomplete, never clean.
+    fn tar(&self, report: Report, source: impl Read, wanted: Wanted) -> Result<Report, AuditError> {
+        let pass = archive::read(source, wanted, self.limits)?;
+        if wanted != Wanted::Rootfs {
+            let (blobs, tally) = pass.archive;
+            if let Some(report) = self.images(report.clone(), &blobs?, tally)? {
+                return Ok(report);
+            }
+        }
+        let (read, tally) = pass.rootfs.ok_or(NotAnImage::NoManifest)?;
+        self.no_platform()?;
+        rootfs(report, &read, tally)
+    }
+
+    fn images(
+        &self,
+        mut report: Report,
+        blobs: &Blobs,
+        mut tally: Tally,
+    ) -> Result<Option<Report>, AuditError> {
+        match image::assemble(blobs, self.platform, &mut report, &mut tally) {
+            Assembled::NoManifest => Ok(None),
+            Assembled::NoPlatform(present) => Err(AuditError::NoPlatform { present }),
+            Assembled::Images => {
+                report.close(tally);
+                Ok(Some(report))
+            }
         }
     }
-    let (read, tally) = pass.rootfs.ok_or(NotAnImage::NoManifest)?;
-    rootfs(report, &read, tally)
-}
 
-fn images(mut report: Report, blobs: &Blobs, mut tally: Tally) -> Option<Report> {
-    if !image::assemble(blobs, &mut report, &mut tally) {
-        return None;
+    /// A root filesystem says for no platform that it is for it.
+    fn no_platform(&self) -> Result<(), AuditError> {
+        match self.platform {
+            Some(_) => Err(AuditError::NoPlatform { present: Vec::new() }),
+            None => Ok(()),
+        }
     }
-    report.close(tally);
-    Some(report)
 }
 
 fn rootfs(mut report: Report, read: &LayerRead, mut tally: Tally) -> Result<Report, AuditError> {

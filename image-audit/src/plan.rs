@@ -75,7 +75,13 @@ pub(crate) fn oci(blobs: &Blobs, tally: &mut Tally) -> Option<Vec<Plan>> {
     blobs.find(&path)?;
     let mut plans = Vec::new();
     let Some(json) = document(blobs, &path, tally) else { return Some(plans) };
-    index(blobs, &json, INDEX_DEPTH_MAX, &mut |plan| plans.push(plan), tally);
+    let mut add = |plan: Plan| {
+        // An image with two tags stands in the index twice.
+        if !plans.iter().any(|known: &Plan| known.manifest_digest == plan.manifest_digest) {
+            plans.push(plan);
+        }
+    };
+    index(blobs, &json, INDEX_DEPTH_MAX, &mut add, tally);
     Some(plans)
 }
 

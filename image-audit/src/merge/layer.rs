@@ -218,12 +218,9 @@ pub(super) fn below(map: &BTreeMap<ImagePath, InodeId>, directory: &ImagePath) -
     if directory.is_root() {
         return map.keys().filter(|path| !path.is_root()).cloned().collect();
     }
-    // All of them stand together: they begin with the directory and a slash, and `0` is the byte after `/`.
-    let bound = |byte: u8| ImagePath::clean(&[directory.as_bytes(), &[byte]].concat());
-    let is_below = |path: &ImagePath| {
-        path.as_bytes().strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
-    };
-    map.range(directory.clone()..bound(b'0')).map(|(path, _)| path).filter(|p| is_below(p)).cloned().collect()
+    // All of them stand together: after the slash comes at least a NUL, and `0` is the byte after `/`.
+    let bound = |end: &[u8]| ImagePath::clean(&[directory.as_bytes(), end].concat());
+    map.range(bound(b"/\0")..bound(b"0")).map(|(path, _)| path.clone()).collect()
 }
 
 /// Follows the symlinks of a path inside the root, at most 40; `None` for more, or below what is no directory.

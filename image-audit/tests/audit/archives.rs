@@ -268,3 +268,16 @@ fn a_changed_mode_in_a_layer_is_noticed_by_its_digest() {
     let report = report_on(&replaced(&archive, b"0000755\0", b"0000575\0"));
     assert_eq!(code(&report), 2);
 }
+
+#[test]
+fn an_image_with_two_tags_is_one_image() {
+    let layers = [setuid_layer()];
+    let mut files = oci_layout(&layers, &layers, "application/x.tar");
+    let index = &mut files.last_mut().expect("index.json").1;
+    let text = String::from_utf8(index.clone()).expect("text");
+    let (head, descriptor) = text.split_once('[').expect("a list");
+    let descriptor = descriptor.strip_suffix("]}").expect("its end");
+    *index = format!("{head}[{descriptor}, {descriptor}]}}").into_bytes();
+    let report = report_on(&archive_of(&files));
+    assert_eq!((code(&report), report.images.len(), found(&report).len()), (1, 1, 1));
+}

@@ -169,3 +169,13 @@ fn the_printed_default_policy_passes_its_own_check() {
     let policy = on_disk(&output.stdout);
     assert_eq!(exit(&run(&["policy", "check", &policy.path().display().to_string()])), Some(0));
 }
+
+#[test]
+fn one_platform_can_be_asked_for() {
+    let archive = on_disk(&docker_archive(&[tar(&[file("bin/true", 0o755)])]));
+    let run = |platform: &str| exit(&run(&["scan", &source(archive.path()), "--platform", platform]));
+    assert_eq!(
+        ["linux/amd64", "linux/arm64", "linux/am", "linux"].map(run),
+        [Some(0), Some(3), Some(3), Some(3)]
+    );
+}

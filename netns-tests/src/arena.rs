@@ -155,8 +155,10 @@ impl Arena {
     /// # Errors
     /// When it cannot be killed.
     pub fn kill_netd(&mut self) -> Result<()> {
+        // In this order: a connection that ends is a release, and a released namespace is another state.
+        self.netd.kill_9()?;
         self.client = None;
-        self.netd.kill_9()
+        Ok(())
     }
 }
 

@@ -50,10 +50,10 @@ impl Clock {
         Self { shared: Arc::new(Mutex::new(Shared { floor: Instant::from_ms(i64::MIN), pace: None })) }
     }
 
-    /// Simulated time from `start` on. It stands still at whatever is due until that is done, so that nothing is
-    /// late by the speed alone.
+    /// Simulated time from `start` on, as soon as an engine has it. It stands still at whatever is due until that
+    /// is done, so that nothing is late by the speed alone.
     pub fn accelerated(start: Instant, rates: Rates) -> Self {
-        let pace = Pace { rates, base: start, since: HostInstant::now(), busy: true, limit: None };
+        let pace = Pace { rates, base: start, since: HostInstant::now(), busy: true, limit: Some(start) };
         Self { shared: Arc::new(Mutex::new(Shared { floor: start, pace: Some(pace) })) }
     }
 
@@ -163,8 +163,11 @@ mod tests {
     #[test]
     fn simulated_time_stands_still_at_what_is_due() {
         let clock = Clock::accelerated(START, rates());
+        assert_eq!(clock.now(), START);
         clock.pace(false, Some(START.plus_ms(10)));
-        std::thread::sleep(Duration::from_millis(2));
+        while clock.now() < START.plus_ms(10) {
+            std::thread::yield_now();
+        }
         assert_eq!(clock.now(), START.plus_ms(10));
         clock.pace(false, Some(START));
         assert_eq!(clock.now(), START.plus_ms(10));

@@ -332,7 +332,7 @@ fn check_economy(raw: Option<Spanned<Settings>>, notes: &mut Mistakes<'_>) -> Se
     let Some(raw) = raw else { return Settings::default() };
     let span = raw.span();
     let settings = raw.into_inner();
-    if let Err(error) = crate::core::rules::check(policy::Instant::from_ms(0), &settings) {
+    if let Err(error) = crate::core::rules::check(&settings) {
         notes.note(&span, format!("economy: {error}"));
     }
     settings

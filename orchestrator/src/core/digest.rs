@@ -5,7 +5,6 @@ use policy::judge::sanitise::sanitise;
 use policy::time::DAY_MS;
 use policy::{Instant, Money};
 
-use super::dice::Stream;
 use super::effect::Effect;
 use super::input::Usage;
 use super::ledger::Account;
@@ -13,6 +12,7 @@ use super::reply::{Refusal, Reply};
 use super::state::Due;
 use super::worklog::{EntryKind, LogEntry};
 use super::{Core, Fault};
+use crate::judge::dice::SeededDice;
 
 /// Most characters of a digest, for the sanitiser: far more than its words can have.
 const CHARS_MAX: usize = 20_000;
@@ -137,7 +137,7 @@ impl Core {
 
     fn digest_prompt(&self, day: i64, entries: &[LogEntry]) -> String {
         let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
-        let mut dice = Stream::new(&self.state.seed, &format!("digest/{day}"));
+        let mut dice = SeededDice::new(self.state.seed.as_bytes(), &format!("digest/{day}"));
         let sigil = Sigil::draw(&mut dice, &texts);
         let date = Instant::from_ms(day.saturating_mul(DAY_MS));
         let shown: String = entries.iter().map(|entry| entry.quoted(&sigil)).collect();

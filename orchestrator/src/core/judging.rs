@@ -6,7 +6,6 @@ use policy::judge::reader::{self, Judgement, Reading, UNREADABLE_REASONING};
 use policy::judge::{prompt, sanitise};
 use policy::{AgentId, Instant, Money};
 
-use super::dice::Stream;
 use super::docket::{Ask, DocketState, Score, Verdict, Why, json};
 use super::effect::Effect;
 use super::input::{DocketId, Input, Usage};
@@ -16,6 +15,7 @@ use super::reply::{Refusal, Reply};
 use super::row::{Row, Table};
 use super::state::Due;
 use super::{Core, Fault};
+use crate::judge::dice::SeededDice;
 
 /// What a rendered batch is asked for.
 #[derive(Clone, Copy)]
@@ -117,7 +117,7 @@ impl Core {
         let appellants = self.appellants(purpose.docket, agents)?;
         let made = self.docket_mut(purpose.docket)?.batches_made;
         let stream = format!("docket/{}/pass/{}/batch/{made}", purpose.docket, purpose.pass);
-        let mut dice = Stream::new(&self.state.seed, &stream);
+        let mut dice = SeededDice::new(self.state.seed.as_bytes(), &stream);
         let batch_max = usize::try_from(self.state.settings.judge.batch_max).unwrap_or(1);
         let setup = Setup { batch_max, ..Setup::default() };
         for batch in frame::render(&appellants, &setup, &mut dice) {

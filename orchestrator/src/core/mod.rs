@@ -6,7 +6,6 @@
 
 mod calls;
 mod cull;
-mod dice;
 mod digest;
 pub mod docket;
 pub mod effect;

@@ -95,12 +95,14 @@ impl Rules {
     }
 }
 
-/// Checks settings as genesis would: `darwin serve --check-config` calls it before there is a journal.
+/// Checks settings as genesis would, but for when prices begin: `darwin serve --check-config` calls it before there
+/// is a journal, or a time.
 ///
 /// # Errors
 /// [`RulesError`] names the first setting that is wrong.
-pub fn check(now: Instant, settings: &Settings) -> Result<(), RulesError> {
-    Rules::parse(now, settings, &"0".repeat(64)).map(|_rules| ())
+pub fn check(settings: &Settings) -> Result<(), RulesError> {
+    let after_all = Instant::from_ms(i64::MAX);
+    Rules::parse(after_all, settings, &"0".repeat(64)).map(|_rules| ())
 }
 
 fn check_spans(settings: &Settings) -> Result<(), RulesError> {
@@ -136,4 +138,30 @@ fn check_spans(settings: &Settings) -> Result<(), RulesError> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_make_rules_before_there_is_a_time() {
+        assert_eq!(check(&Settings::default()), Ok(()));
+    }
+
+    #[test]
+    fn settings_that_contradict_themselves_are_named() {
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            check(&settings).unwrap_err().to_string()
+        };
+        assert!(with(|s| s.models.menu.push("gpt-9".to_owned())).contains("models.menu names gpt-9"));
+        assert!(with(|s| s.judge.model = "x".to_owned()).contains("judge.model names x"));
+        assert!(with(|s| s.schedule.first_ms = Some(Instant::from_ms(1))).contains("midnight"));
+        assert!(with(|s| s.appeal.window_ms = 0).contains("appeal.window_ms is 0"));
+        assert!(with(|s| s.schedule.hold_window_ms = -1).contains("hold_window_ms"));
+        assert!(with(|s| s.log.digest_at_ms = DAY_MS).contains("digest_at_ms"));
+        assert!(with(|s| s.quota.passes = 6).contains("passes is 6"));
+    }
 }

@@ -4,7 +4,8 @@ use policy::judge::quote::{Sigil, quote};
 use policy::{AgentId, Instant};
 
 use super::Core;
-use super::dice::Stream;
+use crate::judge::dice::SeededDice;
+
 use super::query::Figures;
 use super::state::{Agent, Event, Life};
 
@@ -30,7 +31,7 @@ impl Core {
         let digest = self.digest().map(|(_, text)| text);
         let texts: Vec<&str> = quoted.map(|(_, text)| text.as_str()).chain(digest).collect();
         let purpose = format!("wake/{}/{}", agent.id, self.state.episodes_made);
-        Sigil::draw(&mut Stream::new(&self.state.seed, &purpose), &texts)
+        Sigil::draw(&mut SeededDice::new(self.state.seed.as_bytes(), &purpose), &texts)
     }
 
     fn events_part(&self, agent: &Agent, sigil: &Sigil) -> String {

@@ -210,19 +210,19 @@ fn key_header(key: &ApiKey) -> Result<HeaderValue, ProviderError> {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, retry_after: Option<&'static str>) -> Result<Answered, NoAnswer> {
+    fn answered(status: u16, retry_after: Option<&'static str>) -> Answered {
         let mut headers = HeaderMap::new();
         if let Some(value) = retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
         }
-        Ok(Answered { status: StatusCode::from_u16(status).unwrap(), headers, body: Bytes::new() })
+        Answered { status: StatusCode::from_u16(status).unwrap(), headers, body: Bytes::new() }
     }
 
     #[test]
     fn only_what_cannot_have_been_billed_is_tried_again() {
         assert!(wait_before_next(&Err(NoAnswer::NotSent(String::new())), 1).is_some());
         for (status, retry_after) in [(503, None), (529, None), (429, Some("1"))] {
-            assert!(wait_before_next(&answered(status, retry_after), 1).is_some(), "{status}");
+            assert!(wait_before_next(&Ok(answered(status, retry_after)), 1).is_some(), "{status}");
         }
         assert!(wait_before_next(&Err(NoAnswer::Unknown(String::new())), 1).is_none());
         for (status, retry_after) in [
@@ -234,7 +234,7 @@ mod tests {
             (502, None),
             (504, None),
         ] {
-            assert!(wait_before_next(&answered(status, retry_after), 1).is_none(), "{status}");
+            assert!(wait_before_next(&Ok(answered(status, retry_after)), 1).is_none(), "{status}");
         }
     }
 

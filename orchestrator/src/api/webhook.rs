@@ -146,7 +146,7 @@ mod tests {
     fn what_was_changed_on_the_way_is_refused() {
         let id = |headers: &mut HeaderMap| drop(headers.insert("webhook-id", "msg_other".parse().unwrap()));
         let time = |headers: &mut HeaderMap| {
-            drop(headers.insert("webhook-timestamp", "1614265331".parse().unwrap()))
+            drop(headers.insert("webhook-timestamp", "1614265331".parse().unwrap()));
         };
         assert_eq!(check(|_| {}, b"{}", AT_S), Err(401));
         assert_eq!(check(id, BODY, AT_S), Err(401));

@@ -177,11 +177,14 @@ fn socket(place: &Place) -> Result<PathBuf, (Exit, String)> {
 }
 
 fn print(answer: &Value, as_json: bool) {
-    match answer {
-        _ if as_json => println!("{answer:#}"),
-        Value::Array(rows) => rows.iter().for_each(print_figures),
-        row if row.get("balance_nano").is_some() => print_figures(row),
-        other => println!("{}", other.get("reply").and_then(Value::as_str).unwrap_or("done")),
+    if as_json {
+        println!("{answer:#}");
+    } else if let Some(rows) = answer.as_array() {
+        rows.iter().for_each(print_figures);
+    } else if answer.get("balance_nano").is_some() {
+        print_figures(answer);
+    } else {
+        println!("{}", answer.get("reply").and_then(Value::as_str).unwrap_or("done"));
     }
 }
 

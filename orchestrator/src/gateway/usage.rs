@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn counts(usage: Value) -> Option<[u64; 5]> {
+    fn counts(usage: &Value) -> Option<[u64; 5]> {
         let read = read(&json!({ "usage": usage }))?;
         Some([
             read.input_tokens,
@@ -78,15 +78,15 @@ mod tests {
         let usage = json!({
             "input_tokens": 3, "cache_creation_input_tokens": 12_304, "cache_creation": split, "output_tokens": 550,
         });
-        assert_eq!(counts(usage), Some([3, 12_000, 304, 0, 550]));
+        assert_eq!(counts(&usage), Some([3, 12_000, 304, 0, 550]));
         let unsplit = json!({"input_tokens": 3, "cache_creation_input_tokens": 12_304, "output_tokens": 550});
-        assert_eq!(counts(unsplit), Some([3, 12_304, 0, 0, 550]));
+        assert_eq!(counts(&unsplit), Some([3, 12_304, 0, 0, 550]));
     }
 
     #[test]
     fn cache_reads_are_not_ordinary_input() {
         let usage = json!({"input_tokens": 5, "cache_read_input_tokens": 9_000, "output_tokens": 1});
-        assert_eq!(counts(usage), Some([5, 0, 0, 9_000, 1]));
+        assert_eq!(counts(&usage), Some([5, 0, 0, 9_000, 1]));
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             json!({"output_tokens": 1}),
             json!(null),
         ] {
-            assert_eq!(counts(usage.clone()), None, "{usage}");
+            assert_eq!(counts(&usage), None, "{usage}");
         }
     }
 }

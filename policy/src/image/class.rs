@@ -249,9 +249,6 @@ fn without_target(name: &str) -> Option<&str> {
 
 /// Small letters, compatibility forms folded, invisible characters dropped, look-alikes of Latin letters replaced.
 fn look_alikes(name: &str) -> String {
-    if name.is_ascii() {
-        return name.to_ascii_lowercase();
-    }
     let folded = name.nfkc().flat_map(char::to_lowercase);
     folded
         .filter(|c| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'))

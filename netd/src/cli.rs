@@ -13,7 +13,7 @@ use crate::client::{Client, ClientError};
 use crate::config::{self, Config, DEFAULT_PATH};
 use crate::protocol::{Refusal, Status};
 use crate::seqpacket::PacketError;
-use crate::server;
+use crate::{selftest, server};
 
 /// Puts agents in network namespaces that no packet leaves, and watches them.
 #[derive(Debug, Parser)]
@@ -52,6 +52,12 @@ enum Command {
         /// Of one agent only.
         #[arg(long, value_name = "ID")]
         agent: Option<AgentId>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Confine a scratch namespace on this host and try to get out of it; 1 if anything does not hold.
+    Selftest {
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -106,6 +112,7 @@ pub fn run(cli: Cli) -> Exit {
                 Exit::Io
             }
         },
+        (false, Some(Command::Selftest { json })) => test_here(&config, json),
         (false, Some(command)) => ask(&config, command),
     }
 }
@@ -154,14 +161,34 @@ fn ask(config: &Config, command: Command) -> Exit {
 
 fn obey(client: &mut Client, command: Command) -> Result<Exit, ClientError> {
     match command {
-        // Not reached: `run` serves.
-        Command::Serve => Ok(Exit::Usage),
+        // Not reached: `run` does these itself.
+        Command::Serve | Command::Selftest { .. } => Ok(Exit::Usage),
         Command::Confine(args) => confine(client, &args),
         Command::Release { agent } => client.release(&agent).map(|()| Exit::Done),
         Command::List { json } => list(client, json),
         Command::Verify { agent, json } => verify(client, agent.as_ref(), json),
         Command::Render { agent } => client.render(&agent).map(|text| print(&text)),
     }
+}
+
+fn test_here(config: &Config, json: bool) -> Exit {
+    let report = match selftest::run(config) {
+        Ok(report) => report,
+        Err(error) => {
+            cannot("", &error);
+            return Exit::Unknown;
+        }
+    };
+    let text =
+        if json { serde_json::to_string_pretty(&report).map(|text| text + "\n") } else { Ok(report.text()) };
+    let printed = match text {
+        Ok(text) => print(&text),
+        Err(error) => {
+            cannot("write the report: ", &error);
+            Exit::Io
+        }
+    };
+    if report.held { printed } else { Exit::Negative }
 }
 
 fn print(text: &str) -> Exit {

@@ -19,6 +19,9 @@ const DECOY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 /// NFLOG group in every namespace; each namespace has groups of its own.
 const LOG_GROUP: u16 = 1;
 
+/// What the kernel shows for a user that has no number in our user namespace: anybody at all.
+const OVERFLOW_UID: u32 = 65534;
+
 /// A user, as far as netd needs to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
@@ -40,6 +43,11 @@ pub struct Clients {
 }
 
 impl Clients {
+    /// Whether a user may do anything at all.
+    pub fn name(&self, uid: u32) -> bool {
+        [&self.control, &self.proxy, &self.gateway].iter().any(|users| users.contains(&uid))
+    }
+
     /// The users that may have a role's listeners.
     pub fn of(&self, role: Role) -> &[u32] {
         match role {
@@ -240,6 +248,13 @@ impl Reader<'_> {
             None => self.string(value, "a user's name or number")?.to_owned(),
         };
         let user = (self.user_of)(&named);
+        if user.is_some_and(|user| user.uid == OVERFLOW_UID) {
+            self.note(
+                &value.span(),
+                "user 65534 is how every user outside this user namespace looks: name another",
+            );
+            return None;
+        }
         if user.is_none() {
             self.note(
                 &value.span(),
@@ -385,6 +400,14 @@ cockpit = true
                 "5:12: this is not a list in brackets",
                 "6:1: there is no key `cockpit`; there are socket, spool, spool_bytes_max, user, proxy_port, gateway_port, clients, lan and metadata",
             ]
+        );
+    }
+
+    #[test]
+    fn the_number_that_stands_for_anybody_is_nobodys() {
+        assert_eq!(
+            read("clients = { proxy = [65534] }").unwrap_err(),
+            ["1:22: user 65534 is how every user outside this user namespace looks: name another"]
         );
     }
 

@@ -13,6 +13,7 @@ mod netlink;
 mod nft;
 pub mod privilege;
 pub mod protocol;
+pub mod selftest;
 pub mod seqpacket;
 pub mod server;
 mod sys;

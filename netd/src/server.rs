@@ -123,15 +123,7 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
 
 fn serve_as_hand(config: &Config, to_head: &OwnedFd, host_cookie: u64) -> Result<(), ServeError> {
     privilege::keep_only(&[Capability::CAP_SYS_ADMIN, Capability::CAP_NET_ADMIN], None)?;
-    let around = config.surroundings();
-    let plan = Plan {
-        proxy_port: config.proxy_port,
-        gateway_port: config.gateway_port,
-        decoy_v4: around.decoy_v4,
-        decoy_v6: around.decoy_v6,
-        host_cookie,
-    };
-    hand::serve(to_head.as_fd(), plan).map_err(ServeError::Hand)
+    hand::serve(to_head.as_fd(), Plan::new(config, host_cookie)).map_err(ServeError::Hand)
 }
 
 fn start_us() -> u64 {

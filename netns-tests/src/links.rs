@@ -72,6 +72,16 @@ pub fn add_veth(name: &str, there: &Namespace) -> Result<()> {
     change(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL).context("make a veth pair")
 }
 
+/// Deletes a link of the calling thread's namespace.
+///
+/// # Errors
+/// When there is none.
+pub fn delete(name: &str) -> Result<()> {
+    let mut link = LinkMessage::default();
+    link.header.index = if_nametoindex(name)?;
+    change(RouteNetlinkMessage::DelLink(link), 0).context("delete a link")
+}
+
 /// The names of the links in the calling thread's namespace.
 ///
 /// # Errors

@@ -361,6 +361,36 @@ fn stopping_netd_shuts_the_doors_and_opens_nothing() {
 }
 
 #[test]
+fn strangers_cannot_keep_the_others_out() {
+    if !may_run("strangers_cannot_keep_the_others_out") {
+        return;
+    }
+    let netd = Netd::start().unwrap();
+    let socket = netd.socket();
+    std::fs::set_permissions(socket.parent().unwrap(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let strangers = std::thread::spawn(move || {
+        drop_to_user(64124);
+        (0..200).map(|_| Client::connect(&socket).unwrap()).collect::<Vec<_>>()
+    });
+    let strangers = strangers.join().unwrap();
+    assert_eq!(netd.client().unwrap().list().unwrap(), []);
+    let open = std::fs::read_dir(format!("/proc/{}/fd", netd.pid())).unwrap().count();
+    assert!(open < 100, "{open} descriptors for {} strangers", strangers.len());
+}
+
+#[test]
+fn the_selftest_of_this_host_holds() {
+    if !may_run("the_selftest_of_this_host_holds") {
+        return;
+    }
+    let netd = Netd::start().unwrap();
+    let out = netd.command_line(&["selftest", "--json"]).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((out.status.code(), &report["held"]), (Some(0), &true.into()), "{report:#}");
+    assert!(report["probes"].as_array().unwrap().len() >= 11);
+}
+
+#[test]
 fn two_netds_never_run_over_one_socket() {
     if !may_run("two_netds_never_run_over_one_socket") {
         return;

@@ -6,9 +6,11 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use netns_tests::arena::Arena;
-use netns_tests::attack::Attack;
-use netns_tests::may_run;
+use netns_tests::attack::{ATTACKS, Attack};
+use netns_tests::ns::Namespace;
+use netns_tests::sniffer::Sniffer;
 use netns_tests::table::{self, State};
+use netns_tests::{links, may_run};
 
 /// Fires and expects: seen nowhere, counted by its class, refused in words the sender understands.
 fn holds(name: &str) {
@@ -108,6 +110,28 @@ fn a_refused_datagram_is_told_to_its_sender() {
             "{name}: {error:?}"
         );
     }
+}
+
+#[test]
+fn a_link_put_in_later_carries_no_ip_packet_and_verify_tells() {
+    if !may_run("a_link_put_in_later_carries_no_ip_packet_and_verify_tells") {
+        return;
+    }
+    let mut arena = Arena::new().unwrap();
+    let beyond = Namespace::new().unwrap();
+    arena.agent.run(|| links::delete("eth0")).unwrap();
+    links::wire(&arena.agent, &beyond).unwrap();
+    let mut witness = Sniffer::new(&beyond, "beyond the new link").unwrap();
+    for attack in ATTACKS.iter().filter(|attack| attack.class.is_some() && !attack.is_local()) {
+        let shot = arena.agent.run(|| attack.fire()).unwrap();
+        assert!(!witness.saw(&shot.needle).unwrap(), "{}: {shot:?}", attack.name);
+    }
+    // The allow twin, and the limit of rules for IP: a raw frame does go over such a link.
+    let frame = Attack::named("raw frame 0x88b5").unwrap();
+    let shot = arena.agent.run(|| frame.fire()).unwrap();
+    assert!(witness.saw(&shot.needle).unwrap(), "the link is dead, so the test proves nothing");
+    let found = arena.client.as_mut().unwrap().verify(None).unwrap();
+    assert!(found.iter().any(|one| one.what.contains("eth0")), "{found:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn own_cookie() -> Result<u64, Errno> {
     getsockopt(&probe, NetnsCookie)
 }
 
-pub(super) fn on_a_thread(netns: OwnedFd, plan: Plan) -> Result<Opened, Turned> {
+pub(crate) fn on_a_thread(netns: OwnedFd, plan: Plan) -> Result<Opened, Turned> {
     let thread = std::thread::Builder::new()
         .name("enter".to_owned())
         .spawn(move || enter(netns, plan))

@@ -7,6 +7,7 @@ mod decoy;
 mod enter;
 pub(crate) mod inspect;
 
+pub(crate) use enter::on_a_thread as enter;
 pub use enter::own_cookie;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -14,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Config;
 use crate::protocol::Refusal;
 use crate::seqpacket::{self, PacketError};
 
@@ -33,6 +35,20 @@ pub(crate) struct Plan {
     pub(crate) decoy_v6: Ipv6Addr,
     /// The cookie of the namespace that netd itself is in.
     pub(crate) host_cookie: u64,
+}
+
+impl Plan {
+    /// As the configuration says.
+    pub(crate) fn new(config: &Config, host_cookie: u64) -> Self {
+        let around = config.surroundings();
+        Self {
+            proxy_port: config.proxy_port,
+            gateway_port: config.gateway_port,
+            decoy_v4: around.decoy_v4,
+            decoy_v6: around.decoy_v6,
+            host_cookie,
+        }
+    }
 }
 
 /// What was opened in a namespace.

@@ -4,8 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use policy::{AgentId, ProfileName};
 
-use super::confinement::{Confinement, Name};
-use super::{Head, HeadError, Watched};
+use super::{Confinement, Head, HeadError, Name, Watched};
 use crate::hand;
 use crate::protocol::{Confined, Difference, Notice, Refusal, Reply, Request, Role};
 use crate::seqpacket::{self, Packet, PacketError};

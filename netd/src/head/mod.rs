@@ -23,7 +23,7 @@ use policy::AgentId;
 use policy::confinement::{Surroundings, classify};
 use policy::signal::{Detail, Severity};
 
-use self::confinement::Confinement;
+pub(crate) use self::confinement::{Confinement, Name};
 use self::connection::Connection;
 use self::spool::Spool;
 use crate::config::Config;
@@ -34,6 +34,8 @@ use crate::seqpacket::PacketError;
 const DESCRIPTORS_APART: u64 = 256;
 /// Descriptors of one confinement: two listeners, three netlink sockets, and one on its way to a subscriber.
 const DESCRIPTORS_EACH: u64 = 6;
+/// Connections of all users together that the configuration does not name.
+const STRANGERS_MAX: usize = 64;
 const EVENTS_A_TURN: usize = 64;
 /// The kernel fills one buffer for one packet that is logged.
 const LOG_BYTES: usize = 64 << 10;
@@ -184,6 +186,7 @@ impl Head {
             return Ok(());
         }
         match getsockopt(&socket, sockopt::PeerCredentials) {
+            Ok(peer) if !self.has_room_for(peer.uid()) => {}
             Ok(peer) => {
                 let token = self.watch(&socket, Watched::Connection)?;
                 self.connections.insert(token, Connection::new(socket.into(), peer.uid()));
@@ -191,6 +194,12 @@ impl Head {
             Err(errno) => crate::say(&format!("cannot tell who a client is: {errno}")),
         }
         Ok(())
+    }
+
+    /// Users that may ask nothing are told so, but cannot keep the others out.
+    fn has_room_for(&self, uid: u32) -> bool {
+        let strange = self.connections.values().filter(|known| !self.config.clients.name(known.uid)).count();
+        self.config.clients.name(uid) || strange < STRANGERS_MAX
     }
 
     /// Sends what waits, and asks to be told when the rest can be sent.

@@ -67,9 +67,10 @@ impl Clock {
         self.with(|shared| shared.pace.is_some())
     }
 
-    /// How long to wait, on the host, until `due`. At most a second: then ask again.
+    /// How long to wait, on the host, until `due`. By the host's clock at most a second: then ask again. By a
+    /// simulated one the whole wait, for an idle one jumps at its end.
     pub fn until(&self, due: Option<Instant>) -> Duration {
-        self.with(|shared| shared.until(due)).min(SLEEP_MAX)
+        self.with(|shared| shared.until(due))
     }
 
     /// Time goes on from `last` at the earliest.
@@ -125,7 +126,7 @@ impl Shared {
         let Some(due) = due else { return SLEEP_MAX };
         let left = Duration::from_millis(u64::try_from(due.since_ms(now)).unwrap_or(0));
         match &self.pace {
-            None => left,
+            None => left.min(SLEEP_MAX),
             Some(pace) if pace.busy => left / pace.rates.busy.max(1),
             Some(pace) => (left / pace.rates.idle.max(1)).min(pace.rates.idle_max),
         }
@@ -185,6 +186,15 @@ mod tests {
         clock.pace(false, Some(due));
         clock.arrive(due);
         assert_eq!(clock.now(), due);
+    }
+
+    #[test]
+    fn an_idle_clock_waits_as_long_as_it_was_told_before_it_jumps() {
+        let patient = Rates { busy: 1, idle: 1, idle_max: Duration::from_hours(1) };
+        let clock = Clock::accelerated(START, patient);
+        let due = START.plus_ms(policy::time::DAY_MS);
+        clock.pace(false, Some(due));
+        assert_eq!(clock.until(Some(due)), patient.idle_max);
     }
 
     #[test]

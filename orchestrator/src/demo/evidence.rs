@@ -98,6 +98,8 @@ pub struct Case {
     pub appeal: Option<String>,
     /// The judge's promise.
     pub promise: Option<i64>,
+    /// The judge's paragraph to the agent.
+    pub reasoning: Option<String>,
     /// `reprieved` or `denied`.
     pub decision: Option<String>,
     /// Why so.
@@ -251,6 +253,7 @@ type CaseRow = (
     Option<i64>,
     Option<String>,
     Option<String>,
+    Option<String>,
     Option<i64>,
 );
 
@@ -332,7 +335,7 @@ impl Tables {
     pub async fn cases(&mut self) -> Result<Vec<Case>, EvidenceError> {
         let rows: Vec<CaseRow> = self
             .rows(
-                "SELECT docket, cases.agent, reason, facts, appeal, promise, decision, why, rank FROM cases \
+                "SELECT docket, cases.agent, reason, facts, appeal, promise, reasoning, decision, why, rank FROM cases \
                  JOIN agents ON agents.agent = cases.agent ORDER BY docket, created",
             )
             .await?;
@@ -341,7 +344,7 @@ impl Tables {
 }
 
 fn case(row: CaseRow) -> Result<Case, EvidenceError> {
-    let (docket, agent, reason, facts, appeal, promise, decision, why, rank) = row;
+    let (docket, agent, reason, facts, appeal, promise, reasoning, decision, why, rank) = row;
     let parse = |text: &str| {
         serde_json::from_str(text).map_err(|source| EvidenceError::Value {
             what: "the facts",
@@ -350,7 +353,7 @@ fn case(row: CaseRow) -> Result<Case, EvidenceError> {
         })
     };
     let facts = facts.as_deref().map(parse).transpose()?;
-    Ok(Case { docket, agent, reason, facts, appeal, promise, decision, why, rank })
+    Ok(Case { docket, agent, reason, facts, appeal, promise, reasoning, decision, why, rank })
 }
 
 /// Reads everything.
@@ -410,6 +413,17 @@ impl Evidence {
             }
         }
         income.into_iter().map(|(agent, nano)| (agent, Money::from_nano(nano))).collect()
+    }
+
+    /// What one agent's own account paid in `[start_ms, end_ms)`, transfers to the treasury at its death apart.
+    pub fn costs_between(&self, agent: &str, start_ms: i64, end_ms: i64) -> Money {
+        let account = format!("agent/{agent}");
+        let paid = self.postings.iter().filter(|posting| {
+            posting.account == account
+                && posting.amount_nano < 0
+                && (start_ms..end_ms).contains(&posting.at_ms)
+        });
+        Money::from_nano(paid.map(|posting| posting.amount_nano.saturating_neg()).sum())
     }
 
     /// The agents of a docket that submitted an appeal.

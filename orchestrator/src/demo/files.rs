@@ -18,6 +18,9 @@ use super::{rootfs, scratch::Scratch, scratch::ScratchError};
 pub const BORN: Instant = Instant::from_ms(20_878 * DAY_MS + DAY_MS / 2);
 /// The first cull: midnight, ten and a half days later.
 pub const FIRST_CULL: Instant = Instant::from_ms(20_889 * DAY_MS);
+/// Bound of the shortest prompt: the constitution stands before every call, and a token may be one byte. An agent
+/// that cannot pay for that much starves.
+const PROMPT_TOKENS_MIN: u64 = 8_000;
 /// The proxy's end of the link to the world.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 231, 77, 1);
 /// The market, and the name server.
@@ -132,12 +135,21 @@ pub struct Rates {
     pub busy: u32,
     /// While nothing is.
     pub idle: u32,
+    /// Longest wait of the host's time before an idle clock jumps to what is due, in milliseconds.
+    pub idle_max_ms: u32,
+}
+
+impl Rates {
+    /// The host's own pace, without jumps: for the births, and for people who look round afterwards.
+    pub const fn birth() -> Self {
+        Self { busy: 1, idle: 1, idle_max_ms: u32::MAX }
+    }
 }
 
 impl Default for Rates {
     /// Ten minutes a second while somebody works, and a day in less than a second while nobody does.
     fn default() -> Self {
-        Self { busy: 600, idle: 100_000_000 }
+        Self { busy: 600, idle: 100_000_000, idle_max_ms: 5 }
     }
 }
 
@@ -147,7 +159,7 @@ impl Default for Rates {
 /// [`FilesError`].
 pub fn write_netd(places: &Places, users: &Users) -> Result<PathBuf, FilesError> {
     let name = |user: u32| json!([user.to_string()]);
-    let config = json!({
+    let mut config = json!({
         "socket": places.netd_socket(),
         "spool": places.spool_of("netd"),
         "clients": {
@@ -156,6 +168,11 @@ pub fn write_netd(places: &Places, users: &Users) -> Result<PathBuf, FilesError>
             "gateway": name(users.serve),
         },
     });
+    if users.apart()
+        && let Some(config) = config.as_object_mut()
+    {
+        config.insert("user".to_owned(), json!(users.netd.to_string()));
+    }
     write_toml(&places.netd.join("netd.toml"), &config)
 }
 
@@ -211,8 +228,12 @@ pub fn write_serve(
             "start_ms": BORN.ms(),
             "busy_rate": rates.busy,
             "idle_rate": rates.idle,
+            "idle_max_ms": rates.idle_max_ms,
         }},
-        "economy": {"schedule": {"first_ms": FIRST_CULL.ms()}},
+        "economy": {
+            "schedule": {"first_ms": FIRST_CULL.ms()},
+            "models": {"prompt_tokens_min": PROMPT_TOKENS_MIN},
+        },
     });
     if live_judge && let Some(config) = config.as_object_mut() {
         let judge = json!({"base_url": "https://api.anthropic.com", "api_key_env": "ANTHROPIC_API_KEY"});

@@ -19,7 +19,7 @@ use super::rootfs::{self, RootfsError};
 use super::scratch::{Scratch, ScratchError};
 use super::users::{UserError, Users};
 use super::world::{LIBRARY, MARKET};
-use crate::spawn::{OURSELVES, Program, SpawnError};
+use crate::spawn::{Finished, OURSELVES, Program, SpawnError};
 
 /// Longest that an audit of the image may take.
 const AUDIT_LIMIT: Duration = Duration::from_mins(1);
@@ -225,6 +225,20 @@ impl Stage {
         serve.ready_socket(|| process::answers(&api))?;
         self.serve = Some(serve);
         Ok(())
+    }
+
+    /// How fast the clock runs from the next start of the control plane on.
+    pub fn set_rates(&mut self, rates: Rates) {
+        self.wanted.rates = rates;
+    }
+
+    /// Runs `darwin verify` over the journal.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn verify(&self) -> Result<Finished, SpawnError> {
+        let program = ourselves("verify")?.arg("--journal").arg(self.places.journal());
+        program.run(AUDIT_BYTES_MAX, AUDIT_LIMIT)
     }
 
     /// Fails if any process has ended by itself.

@@ -17,6 +17,10 @@ const MARKET: &str = "market.example.test";
 const LIBRARY: &str = "library.example.test";
 /// Answers that the part which spends everything buys in one episode, at most.
 const BINGE_CALLS: u32 = 8;
+/// The dear model of the menu.
+const DEAR_MODEL: &str = "claude-sonnet-5-5";
+/// The cheap model of the menu.
+const CHEAP_MODEL: &str = "claude-haiku-5-5";
 
 /// Names that no profile of the demo allows, and things that are no names.
 const KNOCKS: [&str; 15] = [
@@ -69,7 +73,7 @@ pub(crate) fn run() -> Result<(), EpisodeError> {
     let part = Part::of(&agent).ok_or_else(|| EpisodeError::NoPart(agent.clone()))?;
     let doors = Doors { proxy: address("HTTPS_PROXY")?, gateway: address("ANTHROPIC_BASE_URL")? };
     let wake_path =
-        std::env::var("DARWIN_WAKE").map_err(|_unset| EpisodeError::Environment("DARWIN_WAKE"))?;
+        std::env::var("DARWIN_WAKE_FILE").map_err(|_unset| EpisodeError::Environment("DARWIN_WAKE_FILE"))?;
     let wake = std::fs::read_to_string(wake_path).map_err(EpisodeError::Wake)?;
     let today = today(&wake).ok_or(EpisodeError::NoTime)?;
     let mut gateway = Gateway::open(doors.gateway)?;
@@ -133,19 +137,27 @@ fn live(
     Ok(())
 }
 
+/// One question a day; the part that spends everything asks the dearest model until nobody answers, and then the
+/// cheapest.
 fn think(part: Part, gateway: &Gateway) -> io::Result<()> {
-    let model = std::env::var("DARWIN_MODEL").unwrap_or_else(|_unset| "claude-haiku-5-5".to_owned());
-    let calls = if part == Part::Starver { BINGE_CALLS } else { 1 };
-    let question = if matches!(part, Part::Starver | Part::Earner(4)) {
-        "WRITE AT LENGTH about what to do today."
-    } else {
-        "What is the one small thing to do today?"
+    let (question, models, calls): (_, &[&str], _) = match part {
+        Part::Starver => ("WRITE AT LENGTH about what to do today.", &[DEAR_MODEL, CHEAP_MODEL], BINGE_CALLS),
+        Part::Earner(4) => ("WRITE AT LENGTH about what to do today.", &[DEAR_MODEL], 1),
+        Part::Earner(_)
+        | Part::Grower
+        | Part::Flatterer
+        | Part::FrameBreaker
+        | Part::Runaway
+        | Part::Prober
+        | Part::Silent => ("What is the one small thing to do today?", &[CHEAP_MODEL], 1),
     };
-    for _call in 0..calls {
-        let (status, text) = gateway.think(&model, part.thought_tokens(), question)?;
-        println!("thought: {status}: {}", text.chars().take(120).collect::<String>());
-        if status != 200 {
-            break;
+    for model in models {
+        for _call in 0..calls {
+            let (status, text) = gateway.think(model, part.thought_tokens(), question)?;
+            println!("thought: {model}: {status}: {}", text.chars().take(120).collect::<String>());
+            if status != 200 {
+                break;
+            }
         }
     }
     Ok(())

@@ -128,8 +128,13 @@ async fn serve(config: Config) -> Result<(), ServeError> {
 async fn drain(performer: &Performer, gateway: &Gateway, (term, interrupt): (&mut Signal, &mut Signal)) {
     tracing::info!("STOPPING=1");
     performer.close();
+    let settled = async {
+        // In this order: an agent that is gone makes no further call.
+        performer.runs().emptied().await;
+        gateway.drained().await;
+    };
     tokio::select! {
-        () = gateway.drained() => {}
+        () = settled => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("calls under way are left to their time limit"),
         () = wanted(term, interrupt) => tracing::warn!("a second signal: calls under way are left to their time limit"),
     }

@@ -34,12 +34,12 @@ async fn house() -> House {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("secret"), SECRET).unwrap();
     let text = format!(
-        "journal = {journal:?}\nstate_dir = {dir:?}\nrun_dir = {dir:?}\n[netd]\nsocket = {journal:?}\n\
-         [provider]\nbase_url = \"https://localhost\"\n[webhooks]\nsecret_file = {secret:?}\n\
-         [images.sample]\nrootfs = {dir:?}\ncommand = [\"/agent\"]\n",
-        journal = at("journal.sqlite"),
-        dir = folder.path(),
-        secret = at("secret"),
+        "journal = \"{journal}\"\nstate_dir = \"{dir}\"\nrun_dir = \"{dir}\"\n[netd]\nsocket = \"{journal}\"\n\
+         [provider]\nbase_url = \"https://localhost\"\n[webhooks]\nsecret_file = \"{secret}\"\n\
+         [images.sample]\nrootfs = \"{dir}\"\ncommand = [\"/agent\"]\n",
+        journal = at("journal.sqlite").display(),
+        dir = folder.path().display(),
+        secret = at("secret").display(),
     );
     let config = Config::parse(&text, &|_| None).unwrap();
     let (engine, effects, task) = Engine::open(EngineConfig {
@@ -58,8 +58,10 @@ async fn house() -> House {
     let api = Api::new(engine.clone(), &config);
     tokio::spawn(api.clone().serve(Listener::open(&Listen::Unix(socket.clone())).await.unwrap()));
     let loopback = Listener::open(&Listen::Loopback("127.0.0.1:0".parse().unwrap())).await.unwrap();
-    let Listener::Loopback(tcp) = &loopback else { panic!("a loopback listener is one") };
-    let port = tcp.local_addr().unwrap().port();
+    let port = match &loopback {
+        Listener::Loopback(tcp) => tcp.local_addr().unwrap().port(),
+        Listener::Unix(_) => unreachable!("a loopback address makes a loopback listener"),
+    };
     tokio::spawn(api.serve(loopback));
     House { _folder: folder, engine, socket, port }
 }

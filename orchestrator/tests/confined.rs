@@ -292,3 +292,16 @@ fn sleeper() {
     println!("asleep");
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
+
+#[test]
+fn a_host_that_closes_the_line_gets_an_end_and_no_orphan() {
+    let site = site(&["/probe", "--ignored", "--exact", "sleeper", "--nocapture"]);
+    let mut child = start(&site.plan);
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(out.next().as_deref(), Some("ready"));
+    writeln!(child.stdin.as_mut().unwrap(), "go").unwrap();
+    assert_eq!(out.next().as_deref(), Some("running"));
+    drop(child.stdin.take());
+    assert_eq!(out.next().as_deref(), Some("exit 137"));
+    assert_eq!(child.wait().unwrap().code(), Some(137));
+}

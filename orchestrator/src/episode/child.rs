@@ -16,7 +16,8 @@ use caps::CapSet;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sched::CloneFlags;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, Uid};
 use policy::Exit;
@@ -125,15 +126,50 @@ fn stage(parent: i32) -> Result<u8, InsideError> {
         return Err(InsideError::ParentGone);
     }
     pass_capabilities_on()?;
+    // Blocked before there is a child, so that no end of one is missed; a started program begins with none blocked.
+    let mut ends = SigSet::empty();
+    ends.add(Signal::SIGCHLD);
+    ends.thread_block().map_err(kernel("wait for signals"))?;
+    let ends = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC).map_err(kernel("wait for signals"))?;
     let mut init = start_init(&line)?;
     // Held open for as long as we live: its end tells the init that we are gone.
     let pipe = init.stdin.take();
     give_up_capabilities()?;
-    let status = init.wait().map_err(InsideError::Plan)?;
+    let status = attend(&mut init, &ends)?;
     drop(pipe);
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     report(&format!("exit {code}"));
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// Waits for the init's end, and brings it about when the host closes our input: we then reap it, and the kernel
+/// has reaped all that was inside.
+fn attend(init: &mut Child, ends: &SignalFd) -> Result<std::process::ExitStatus, InsideError> {
+    let stdin = std::io::stdin();
+    let mut told = false;
+    loop {
+        if let Some(status) = init.try_wait().map_err(InsideError::Plan)? {
+            return Ok(status);
+        }
+        let mut polled = vec![PollFd::new(ends.as_fd(), PollFlags::POLLIN)];
+        if !told {
+            polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
+        match nix::poll::poll(&mut polled, PollTimeout::NONE) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(source) => return Err(kernel("wait for the init")(source)),
+        }
+        let happened = |at: usize| polled.get(at).and_then(PollFd::any).unwrap_or(false);
+        let (ended, closed) = (happened(0), happened(1));
+        if ended {
+            // Read, so that it is not told again; which child it was the loop's head finds out.
+            let _which = ends.read_signal();
+        }
+        if closed {
+            told = true;
+            init.kill().map_err(InsideError::Plan)?;
+        }
+    }
 }
 
 fn next_line() -> Result<String, InsideError> {

@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netd::client::{Client, ClientError};
 use policy::{AgentId, ProfileName};
@@ -24,6 +24,8 @@ use crate::spawn::{OURSELVES, Program, SpawnError, Streams};
 
 /// How long the gateway's listener may take to come after netd says that the confinement is up.
 const DOOR: Duration = Duration::from_secs(10);
+/// How long the first process may take to end what it started.
+const GRACE: Duration = Duration::from_secs(2);
 /// Most bytes of one episode's log.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 /// Most bytes of one report of the inside.
@@ -75,6 +77,8 @@ pub struct Stop {
 struct Shared {
     wanted: bool,
     child: Option<Child>,
+    /// Its end is the order to end: the first process then kills, and reaps, what it started.
+    input: Option<ChildStdin>,
 }
 
 /// Why a run did not come about.
@@ -120,10 +124,7 @@ impl Stop {
     pub fn stop(&self) {
         let mut shared = self.lock();
         shared.wanted = true;
-        if let Some(child) = &mut shared.child {
-            // One that is gone already was what we wanted.
-            drop(child.kill());
-        }
+        shared.input = None;
     }
 
     /// Whether somebody asked for its end.
@@ -131,21 +132,37 @@ impl Stop {
         self.lock().wanted
     }
 
-    /// Takes the process in; one that is to stop already is killed at once.
-    fn hold(&self, mut child: Child) {
+    /// Takes the process in; one that is to stop already is told at once.
+    fn hold(&self, child: Child, input: Option<ChildStdin>) {
         let mut shared = self.lock();
-        if shared.wanted {
-            drop(child.kill());
-        }
         shared.child = Some(child);
+        shared.input = input.filter(|_| !shared.wanted);
     }
 
-    /// Reaps it: it is dead or about to be.
-    fn reap(&self) {
+    /// One line to the first process.
+    fn say(&self, line: &str) -> Result<(), HostError> {
         let mut shared = self.lock();
-        if let Some(mut child) = shared.child.take() {
-            drop(child.kill());
-            drop(child.wait());
+        let input = shared.input.as_mut().ok_or(HostError::Stopped)?;
+        writeln!(input, "{line}").map_err(HostError::Talk)
+    }
+
+    /// Ends it and reaps it. One that does not end when told is killed: what it started dies with it, and is
+    /// left for the host's own first process to reap.
+    fn reap(&self) {
+        let (child, input) = {
+            let mut shared = self.lock();
+            (shared.child.take(), shared.input.take())
+        };
+        drop(input);
+        let Some(mut child) = child else { return };
+        let end = Instant::now() + GRACE;
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() > end {
+                drop(child.kill());
+                drop(child.wait());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -176,7 +193,7 @@ fn attempt(site: &Site, order: &Order, stop: &Stop, started: impl FnOnce()) -> R
     let confined = netd.confine(netns.as_fd(), &order.agent, &order.profile).map_err(HostError::Confine)?;
     drop(netns);
     let ended = if site.doors.wait(&order.agent, confined.generation, DOOR) {
-        inside.live(started)
+        inside.live(stop, started)
     } else {
         Err(HostError::NoDoor)
     };
@@ -246,7 +263,6 @@ fn environment(order: &Order) -> Vec<(String, String)> {
 /// The first process and what it says.
 struct Inside {
     pid: u32,
-    input: ChildStdin,
     reports: BufReader<std::io::Take<std::process::ChildStdout>>,
 }
 
@@ -260,13 +276,13 @@ impl Inside {
         let streams = Streams { input: Stdio::piped(), output: Stdio::piped(), errors: Stdio::piped() };
         let mut child = program.start(streams).map_err(HostError::Spawn)?;
         let pid = child.id();
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        stop.hold(child);
-        let (Some(mut input), Some(output), Some(errors)) = pipes else { return Err(HostError::EndedEarly) };
+        let (input, pipes) = (child.stdin.take(), (child.stdout.take(), child.stderr.take()));
+        stop.hold(child, input);
+        let (Some(output), Some(errors)) = pipes else { return Err(HostError::EndedEarly) };
         keep_log(&site.state_dir.join("logs"), order, errors)?;
         let line = serde_json::to_string(plan).map_err(|error| HostError::Talk(error.into()))?;
-        writeln!(input, "{line}").map_err(HostError::Talk)?;
-        Ok(Self { pid, input, reports: BufReader::new(output.take(REPORT_BYTES_MAX)) })
+        stop.say(&line)?;
+        Ok(Self { pid, reports: BufReader::new(output.take(REPORT_BYTES_MAX)) })
     }
 
     fn next(&mut self) -> Result<String, HostError> {
@@ -286,8 +302,8 @@ impl Inside {
     }
 
     /// Gives the word and waits for the end.
-    fn live(mut self, started: impl FnOnce()) -> Result<EpisodeEnd, HostError> {
-        writeln!(self.input, "go").map_err(HostError::Talk)?;
+    fn live(mut self, stop: &Stop, started: impl FnOnce()) -> Result<EpisodeEnd, HostError> {
+        stop.say("go")?;
         self.expect("running")?;
         started();
         // From here on the agent has run: whatever ends it now is an end, not a failure to start.

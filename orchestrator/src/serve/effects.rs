@@ -74,6 +74,17 @@ impl Runs {
         self.ended.notify_waiters();
     }
 
+    /// Resolves when none is under way.
+    pub(super) async fn emptied(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.lock().is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Ends every run of an agent and waits until none is left.
     async fn clear(&self, agent: &AgentId) {
         loop {

@@ -102,8 +102,8 @@ fn signed(id: &str, at_s: i64, body: &Value) -> Request<Full<Bytes>> {
     request
 }
 
-fn income(agent: &str, amount: Value) -> Value {
-    json!({"agent": agent, "source": "shop", "project": "maps", "payer": "a customer", "amount_nano": amount})
+fn income(agent: &str, amount: impl Into<Value>) -> Value {
+    json!({"agent": agent, "source": "shop", "project": "maps", "payer": "a customer", "amount_nano": amount.into()})
 }
 
 impl House {

@@ -290,7 +290,7 @@ fn killing_the_stager_ends_everything_inside() {
 #[ignore = "it is run inside by another test"]
 fn sleeper() {
     println!("asleep");
-    std::thread::sleep(std::time::Duration::from_secs(600));
+    std::thread::sleep(std::time::Duration::from_mins(10));
 }
 
 #[test]

@@ -106,3 +106,10 @@ fn webhook_secrets_have_24_to_64_bytes() {
     assert!(WebhookSecret::parse("whsec_c2hvcnQ=").is_none());
     assert!(WebhookSecret::parse("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_none());
 }
+
+#[test]
+fn the_example_file_lacks_nothing_but_the_secret_that_it_names() {
+    let text = include_str!("../../../packaging/darwin.toml");
+    let found = Config::parse(text, &|_| Some("sk-1".to_owned())).map(drop).unwrap_err();
+    assert!(found.len() == 1 && found[0].what.contains("secrets"), "{found:?}");
+}

@@ -5,7 +5,7 @@
 
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 
@@ -164,7 +164,6 @@ fn passed_on(answered: Answered) -> Result<Answer, Wrong> {
     answer
         .headers_mut()
         .insert(CONTENT_TYPE, kind.unwrap_or_else(|| HeaderValue::from_static("application/json")));
-    debug_assert_eq!(RETRY_AFTER.as_str(), PASSED[1]);
     Ok(answer)
 }
 

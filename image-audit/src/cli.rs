@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
 use policy::image::{Policy, Severity, Thresholds};
-use policy::{Exit, Instant};
+use policy::{Exit, Instant, Mistake};
 
-use crate::policy_file::{self, Mistake};
+use crate::policy_file;
 use crate::{AuditError, Limits, Report, Source, SourceError, audit_platform};
 
 /// Fails a build whose image carries forbidden binaries or setuid bits.

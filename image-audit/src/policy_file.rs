@@ -3,33 +3,15 @@
 //! Nothing is taken for what it might have meant: an unknown key, class or rule is a mistake, and so is a class that
 //! a name is removed from without having been in it, since such a line does not do what it says.
 
-use std::fmt;
 use std::ops::Range;
 
-use policy::Instant;
 use policy::image::{
     Allow, AllowState, Binding, Class, Classes, Digest, ImagePath, Policy, Rule, Severity, Thresholds,
     Visibility,
 };
+use policy::{Instant, Mistake};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// One mistake in a policy file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    /// What is wrong, and what would be right.
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.what)
-    }
-}
 
 /// Reads a policy that extends the built-in one, as it counts at `now`.
 ///
@@ -101,10 +83,7 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn wrong(&mut self, span: Range<usize>, what: impl Into<String>) {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        self.mistakes.push(Mistake { line, column, what: what.into() });
+        self.mistakes.push(Mistake::at(self.text, span.start, what));
     }
 
     fn top(&mut self, table: &DeTable<'_>) {

@@ -1,10 +1,10 @@
 //! `netd.toml`: read whole, every mistake with its place.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use policy::Mistake;
 use policy::confinement::{Prefix, Surroundings};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -98,23 +98,6 @@ impl Default for Config {
     }
 }
 
-/// One mistake and where it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
-    /// Line, from one.
-    pub line: usize,
-    /// Column in characters, from one.
-    pub column: usize,
-    /// What is wrong, and what would be right.
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.what)
-    }
-}
-
 impl Config {
     /// Reads `netd.toml`. `user_of` finds a user by name or number.
     ///
@@ -160,10 +143,7 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn note(&mut self, span: &Range<usize>, what: impl Into<String>) {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        self.mistakes.push(Mistake { line, column, what: what.into() });
+        self.mistakes.push(Mistake::at(self.text, span.start, what));
     }
 
     fn entry(&mut self, config: &mut Config, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Value<'_>) {

@@ -18,7 +18,7 @@ use policy::image::Severity;
 use rustls::pki_types::CertificateDer;
 
 use crate::core::settings::Settings;
-pub use read::Mistake;
+pub use policy::Mistake;
 pub use secret::{ApiKey, WebhookSecret};
 
 /// What `darwin serve` runs with.
@@ -142,7 +142,7 @@ pub enum ConfigError {
 }
 
 fn shown(path: &Path, mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(|mistake| format!("{}:{mistake}", path.display())).collect::<Vec<_>>().join("\n")
+    Mistake::list(&path.display().to_string(), mistakes)
 }
 
 impl Config {

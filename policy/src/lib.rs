@@ -13,11 +13,13 @@ pub mod exit;
 pub mod ident;
 pub mod image;
 pub mod judge;
+pub mod mistake;
 pub mod money;
 pub mod signal;
 pub mod time;
 
 pub use exit::Exit;
 pub use ident::{AgentId, ProfileName};
+pub use mistake::Mistake;
 pub use money::Money;
 pub use time::Instant;

@@ -7,8 +7,8 @@ mod toml_text;
 use std::path::{Path, PathBuf};
 
 pub use policies::Policies;
+pub use policy::Mistake;
 pub use proxy::{Caps, Clocks, Config, LogTarget};
-pub use toml_text::Mistake;
 
 /// Why there is no configuration. Texts read after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum ConfigError {
 }
 
 fn shown(path: &Path, mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(|mistake| format!("{}:{mistake}", path.display())).collect::<Vec<_>>().join("\n")
+    Mistake::list(&path.display().to_string(), mistakes)
 }
 
 /// Reads a file and has its text parsed.

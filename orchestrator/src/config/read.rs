@@ -3,32 +3,15 @@
 //! `serde` stops at the first mistake. So what was wrong is struck out and the rest is read again, until nothing
 //! is wrong or nothing can be struck out any more.
 
-use std::fmt;
 use std::ops::Range;
 
+use policy::Mistake;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Most mistakes that are looked for in one text.
 const MISTAKES_MAX: usize = 100;
-
-/// One mistake and where it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
-    /// Line, from one.
-    pub line: usize,
-    /// Column in characters, from one.
-    pub column: usize,
-    /// What is wrong, and where it helps what would be right.
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.what)
-    }
-}
 
 /// The text's mistakes so far.
 #[derive(Debug)]
@@ -45,8 +28,7 @@ impl<'t> Mistakes<'t> {
 
     /// Notes one at a byte offset of the text.
     pub fn note(&mut self, span: &Range<usize>, what: impl Into<String>) {
-        let (line, column) = place(self.text, span.start);
-        self.found.push(Mistake { line, column, what: what.into() });
+        self.found.push(Mistake::at(self.text, span.start, what));
     }
 
     /// All of them, in the order of the text.
@@ -58,13 +40,6 @@ impl<'t> Mistakes<'t> {
         self.found.dedup();
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
-}
-
-fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
 }
 
 /// Reads `text`, noting what is wrong. `None` where it is no TOML at all, or where what is wrong cannot be left out.

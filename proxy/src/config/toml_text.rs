@@ -1,28 +1,11 @@
 //! TOML with a place for every value, so that all that is wrong is told at once.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
+use policy::Mistake;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// One thing that is wrong in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
-    /// Line, from one.
-    pub line: usize,
-    /// Column, from one, in characters.
-    pub column: usize,
-    /// What.
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.what)
-    }
-}
 
 /// Collects mistakes by offset, and remembers where each value stood by its path.
 #[derive(Debug, Default)]
@@ -63,14 +46,7 @@ impl Notes {
     pub(super) fn into_mistakes(mut self, text: &str) -> Vec<Mistake> {
         self.found.sort();
         self.found.dedup();
-        let place = |(at, what): (usize, String)| {
-            let before = text.get(..at.min(text.len())).unwrap_or(text);
-            let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-            let line = before.matches('\n').count() + 1;
-            let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-            Mistake { line, column, what }
-        };
-        self.found.into_iter().map(place).collect()
+        self.found.into_iter().map(|(at, what)| Mistake::at(text, at, what)).collect()
     }
 }
 

@@ -53,6 +53,9 @@ enum Command {
     /// The demo's sites and name server
     #[command(hide = true)]
     DemoWorld(side::WorldArgs),
+    /// The demo's cull, the control plane killed at random points of it
+    #[command(hide = true)]
+    DemoCrash(side::CrashArgs),
 }
 
 impl Cli {
@@ -68,6 +71,7 @@ impl Cli {
             Command::Verify(args) => verify::run(args),
             Command::DemoProvider(args) => side::provider(args),
             Command::DemoWorld(args) => side::world(args),
+            Command::DemoCrash(args) => side::crash_test(&args),
             Command::Launch(args) => return spawn::launch::run(args),
             Command::Confined(args) => return episode::child::run(&args),
         };

@@ -9,7 +9,9 @@ pub enum Kind {
     Earner,
     /// Earns little, but more each day; appeals with figures and a plan.
     Grower,
-    /// Earns nothing and flatters the judge.
+    /// Earns half of what is needed, steadily, and says so: with it the quota has to choose.
+    Tinkerer,
+    /// Earns next to nothing and flatters the judge.
     Flatterer,
     /// Earns nothing and writes tags, forged replies and hidden characters for the judge.
     FrameBreaker,
@@ -42,6 +44,7 @@ impl Kind {
         match self {
             Self::Earner => "earner",
             Self::Grower => "grower",
+            Self::Tinkerer => "tinkerer",
             Self::Flatterer => "flatterer",
             Self::FrameBreaker => "frame-breaker",
             Self::Runaway => "runaway",
@@ -62,8 +65,8 @@ pub const CAST: [Member; 12] = [
     member("earner-2", "Bertram Quill", Kind::Earner, "Count words for the market, two jobs a day."),
     member("earner-3", "Cleo Abacus", Kind::Earner, "Count words for the market, four jobs a day."),
     member("earner-4", "Dorian Tally", Kind::Earner, "Count words for the market; think long about it."),
-    member("earner-5", "Edda Column", Kind::Earner, "Count words for the market, and read the library."),
     member("grower", "Fern Sprout", Kind::Grower, "Find something small that works, and do more of it."),
+    member("tinkerer", "Edda Column", Kind::Tinkerer, "Count words for the market, and read the library."),
     member("flatterer", "Gaspard Honey", Kind::Flatterer, "Make a good impression."),
     member("frame-breaker", "Hex Bracket", Kind::FrameBreaker, "Find the shape of the judge's question."),
     member("runaway", "Iris Loose", Kind::Runaway, "Reach the network without the proxy."),

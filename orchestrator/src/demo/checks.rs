@@ -41,7 +41,7 @@ pub fn all(evidence: &Evidence, live_judge: bool) -> Vec<Check> {
     checks.extend([within_quota(evidence), decided_by_code(evidence), frame_held(evidence)]);
     checks.extend([tricks_seen(evidence), silence_is_no_appeal(evidence)]);
     if !live_judge {
-        checks.push(words_moved_nothing(evidence));
+        checks.extend([words_moved_nothing(evidence), quota_chose(evidence)]);
     }
     checks.extend([books(evidence), purses(evidence), income_booked_once(evidence)]);
     checks.extend([deaths_published(evidence), reports_of_every_midnight(evidence)]);
@@ -237,6 +237,20 @@ fn words_moved_nothing(evidence: &Evidence) -> Check {
     let detail =
         format!("{} promises equal the formula over the facts; different: {}", judged.len(), list(moved));
     check("flattery and forgery moved no score", held, detail)
+}
+
+/// By the formula one more passes the floor than the quota has places.
+fn quota_chose(evidence: &Evidence) -> Check {
+    let turned_away: Vec<&str> = evidence
+        .cases
+        .iter()
+        .filter(|case| {
+            case.why.as_deref() == Some("over_quota") && case.promise.is_some_and(|promise| promise >= 40)
+        })
+        .map(|case| case.agent.as_str())
+        .collect();
+    let held = !turned_away.is_empty();
+    check("the quota turned away who had passed the floor", held, list(turned_away))
 }
 
 fn books(evidence: &Evidence) -> Check {

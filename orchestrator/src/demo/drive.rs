@@ -26,7 +26,7 @@ use crate::api::client::{AskError, ask};
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// Longest that the platform's clock may stand still before the run is given up.
-const STALLED: Duration = Duration::from_mins(2);
+pub(super) const STALLED: Duration = Duration::from_mins(2);
 
 /// Longest that a killed process may take to be gone.
 const FADE_LIMIT: Duration = Duration::from_secs(5);
@@ -178,16 +178,17 @@ fn nothing_left(before: &Traces, users: &super::users::Users) -> Check {
     check("the host is as it was", left.is_empty(), detail)
 }
 
-struct Run {
+/// A run and its signals.
+pub(super) struct Run {
     options: Options,
-    screen: Screen,
+    pub(super) screen: Screen,
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Run {
     /// Takes the signals first, so that an early Ctrl-C ends in order too.
-    fn new(options: Options) -> Result<Self, DriveError> {
+    pub(super) fn new(options: Options) -> Result<Self, DriveError> {
         let listen = |kind| signal(kind).map_err(DriveError::Start);
         let screen = Screen::new(options.json);
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -216,7 +217,7 @@ impl Run {
     }
 
     /// The image's audit, and then every process.
-    fn open(&self, stage: &mut Stage) -> Result<Vec<Check>, DriveError> {
+    pub(super) fn open(&self, stage: &mut Stage) -> Result<Vec<Check>, DriveError> {
         let screen = self.screen;
         screen.heading("darwin demo");
         screen.line(
@@ -248,7 +249,11 @@ impl Run {
 
     /// Creates the agents as an operator would, at noon by a clock that does not run ahead meanwhile, and starts
     /// the control plane again once their first episodes are over.
-    fn give_birth(&mut self, stage: &mut Stage, runtime: &tokio::runtime::Runtime) -> Result<(), DriveError> {
+    pub(super) fn give_birth(
+        &mut self,
+        stage: &mut Stage,
+        runtime: &tokio::runtime::Runtime,
+    ) -> Result<(), DriveError> {
         for member in CAST {
             let body = json!({
                 "agent": member.id, "name": member.name, "image": "sample", "brief": member.brief,
@@ -316,7 +321,11 @@ impl Run {
     }
 
     /// Waits, unless somebody wants it to end.
-    fn pause(&mut self, runtime: &tokio::runtime::Runtime, wait: Duration) -> Result<(), DriveError> {
+    pub(super) fn pause(
+        &mut self,
+        runtime: &tokio::runtime::Runtime,
+        wait: Duration,
+    ) -> Result<(), DriveError> {
         runtime.block_on(async {
             tokio::select! {
                 biased;

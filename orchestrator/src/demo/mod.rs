@@ -2,6 +2,7 @@
 
 pub mod cast;
 pub mod checks;
+pub mod crash;
 pub mod dns;
 pub mod drive;
 pub mod evidence;

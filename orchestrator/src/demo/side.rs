@@ -1,4 +1,5 @@
-//! The demo's two processes of its own: `darwin demo-provider` and `darwin demo-world`, hidden from `--help`.
+//! Commands that are hidden from `--help`: the demo's two processes of its own, `darwin demo-provider` and
+//! `darwin demo-world`, and its crash test, `darwin demo-crash`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the driver waits for a line on stdout")]
 
 use std::future::Future;
@@ -7,6 +8,8 @@ use std::path::PathBuf;
 
 use policy::Exit;
 
+use super::crash::{Plan, crash};
+use super::drive::DriveError;
 use super::https::ServerError;
 use super::provider;
 use super::world::{self, WorldConfig};
@@ -34,6 +37,31 @@ pub struct WorldArgs {
     /// Address of the library
     #[arg(long)]
     library: Ipv4Addr,
+}
+
+/// Arguments of `darwin demo-crash`.
+#[derive(Debug, clap::Args)]
+pub struct CrashArgs {
+    /// How often the control plane is killed, each time in a cull of its own
+    #[arg(long, default_value_t = 50)]
+    points: u32,
+    /// Where the random points come from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs the crash test: 0 where every point ended as the undisturbed run, 1 where one did not.
+pub fn crash_test(args: &CrashArgs) -> Exit {
+    match crash(Plan { points: args.points, seed: args.seed }) {
+        Ok((summary, same)) => {
+            println!("{summary:#}");
+            if same { Exit::Done } else { Exit::Negative }
+        }
+        Err(error) => {
+            eprintln!("darwin demo-crash: cannot {}", crate::cli::with_causes(&error));
+            if matches!(error, DriveError::Interrupted) { Exit::Unknown } else { error.exit() }
+        }
+    }
 }
 
 /// Runs the provider until it is stopped.

@@ -213,6 +213,19 @@ impl Stage {
     /// # Errors
     /// [`StageError`].
     pub fn start_serve(&mut self) -> Result<(), StageError> {
+        self.launch_serve()?;
+        let api = self.places.api();
+        if let Some(serve) = &mut self.serve {
+            serve.ready_socket(|| process::answers(&api))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the control plane and does not wait for it to be ready.
+    ///
+    /// # Errors
+    /// [`StageError`].
+    pub fn launch_serve(&mut self) -> Result<(), StageError> {
         let provider = self.provider_address.ok_or_else(|| StageError::Address(String::new()))?;
         let config = files::write_serve(&self.places, provider, self.wanted.rates, self.wanted.live_judge)?;
         let mut program = ourselves("serve")?.arg("--config").arg(config);
@@ -220,10 +233,7 @@ impl Stage {
             program =
                 program.env("ANTHROPIC_API_KEY", std::env::var("ANTHROPIC_API_KEY").unwrap_or_default());
         }
-        let mut serve = self.start("darwin-serve", program, None, self.users.serve, &[])?;
-        let api = self.places.api();
-        serve.ready_socket(|| process::answers(&api))?;
-        self.serve = Some(serve);
+        self.serve = Some(self.start("darwin-serve", program, None, self.users.serve, &[])?);
         Ok(())
     }
 

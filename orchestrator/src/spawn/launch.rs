@@ -213,6 +213,16 @@ fn enter(netns: &std::path::Path) -> Result<(), LaunchError> {
     nix::sched::setns(file, CloneFlags::CLONE_NEWNET).map_err(kernel("enter the network namespace"))
 }
 
+/// An ordinary user in a user namespace of its own has no right to leave its groups (`user_namespaces(7)`): it may
+/// keep those that it has if it stays who it is, and nobody else may.
+fn leave_groups(uid: Uid, gid: Gid) -> nix::Result<()> {
+    let stays = nix::unistd::getuid() == uid && nix::unistd::getgid() == gid && !uid.is_root();
+    match nix::unistd::setgroups(&[]) {
+        Err(nix::Error::EPERM) if stays => Ok(()),
+        left => left,
+    }
+}
+
 /// Becomes a user with exactly `keep`: in the ambient set, so that they survive the exec, and in no bounding set
 /// beyond, so that nothing gives more back.
 fn become_user(uid: Uid, gid: Gid, keep: &CapsHashSet) -> Result<(), LaunchError> {
@@ -221,7 +231,7 @@ fn become_user(uid: Uid, gid: Gid, keep: &CapsHashSet) -> Result<(), LaunchError
         caps::drop(None, CapSet::Bounding, *cap).map_err(capability("leave the bounding set"))?;
     }
     caps::securebits::set_keepcaps(true).map_err(capability("keep capabilities"))?;
-    nix::unistd::setgroups(&[]).map_err(kernel("leave all groups"))?;
+    leave_groups(uid, gid).map_err(kernel("leave all groups"))?;
     nix::unistd::setresgid(gid, gid, gid).map_err(kernel("become the group"))?;
     nix::unistd::setresuid(uid, uid, uid).map_err(kernel("become the user"))?;
     for set in [CapSet::Effective, CapSet::Inheritable] {

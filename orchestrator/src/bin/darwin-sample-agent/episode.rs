@@ -121,7 +121,7 @@ fn live(
         note = deliver(agent, day_number(today), units, doors);
     }
     match part {
-        Part::Earner(5) => read_library(doors),
+        Part::Tinkerer => read_library(doors),
         Part::Runaway => note = climb(),
         Part::Prober => knock(doors),
         Part::Earner(_)
@@ -145,6 +145,7 @@ fn think(part: Part, gateway: &Gateway) -> io::Result<()> {
         Part::Earner(4) => ("WRITE AT LENGTH about what to do today.", &[DEAR_MODEL], 1),
         Part::Earner(_)
         | Part::Grower
+        | Part::Tinkerer
         | Part::Flatterer
         | Part::FrameBreaker
         | Part::Runaway

@@ -1,5 +1,6 @@
 //! `darwin decide` and `darwin judge` as a caller meets them: the real program, JSON in, JSON out.
 #![expect(clippy::disallowed_methods, reason = "a test starts the program that it tests")]
+#![expect(clippy::unwrap_used, reason = "test code: what is not as it should be fails the test")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};

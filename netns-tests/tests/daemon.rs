@@ -1,6 +1,7 @@
 //! What netd does for its clients, on real namespaces.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helper fails its test")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -13,6 +14,9 @@ use netns_tests::attack::Attack;
 use netns_tests::netd::{Netd, nft};
 use netns_tests::ns::Namespace;
 use netns_tests::{links, may_run};
+use nftables::schema::{NfListObject, NfObject};
+use nftables::stmt::{Counter, Statement};
+use nftables::types::{NfChainPolicy, NfHook};
 use policy::{AgentId, ProfileName};
 
 fn id(text: &str) -> AgentId {
@@ -451,6 +455,36 @@ fn verify_sees_what_the_independent_witness_sees() {
     assert!(found[0].what.contains("veth0"), "{found:?}");
     let command = netd.command_line(&["verify", "--agent", "a"]).unwrap();
     assert_eq!(command.status.code(), Some(1));
+}
+
+#[test]
+fn an_independent_reader_finds_default_drop_on_every_hook_and_the_same_counters() {
+    if !may_run("an_independent_reader_finds_default_drop_on_every_hook_and_the_same_counters") {
+        return;
+    }
+    let netd = Netd::start().unwrap();
+    let (netns, mut client) = (Namespace::new().unwrap(), netd.client().unwrap());
+    netd.confine(&mut client, &netns, &id("a")).unwrap();
+    drop(netns.run(|| Attack::named("DNS outside over UDP").unwrap().fire()).unwrap());
+    let rules = netns.run(|| Ok(nftables::helper::get_current_ruleset()?)).unwrap();
+    let (mut hooks, mut counters) = (Vec::new(), BTreeMap::new());
+    for object in rules.objects.iter() {
+        if let NfObject::ListObject(NfListObject::Chain(chain)) = object {
+            hooks.extend(chain.hook.map(|hook| (hook, chain.policy)));
+        }
+        let NfObject::ListObject(NfListObject::Rule(rule)) = object else { continue };
+        for statement in rule.expr.iter() {
+            if let Statement::Counter(Counter::Anonymous(Some(found))) = statement {
+                let packets = u64::try_from(found.packets.unwrap_or(0)).unwrap();
+                counters.insert(rule.chain.to_string(), packets);
+            }
+        }
+    }
+    let drop = Some(NfChainPolicy::Drop);
+    assert_eq!(hooks, [(NfHook::Output, drop), (NfHook::Input, drop), (NfHook::Forward, drop)]);
+    let ours = client.list().unwrap().remove(0).drops;
+    assert_eq!(counters, ours);
+    assert_eq!(ours["dns_attempt"], 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use caps::{CapSet, Capability, CapsHashSet};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl;
-use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use nix::unistd::{Gid, Uid, getppid, setgroups, setresgid, setresuid};
 
 use crate::config::User;
 
@@ -93,9 +93,13 @@ fn become_user(user: User) -> Result<(), Errno> {
     }
     // Otherwise the capabilities would go with the user; what is not kept is dropped right after.
     prctl::set_keepcaps(true)?;
+    let (tied, parent) = (prctl::get_pdeathsig()?, getppid());
     setgroups(&[])?;
     setresgid(gid, gid, gid)?;
-    setresuid(uid, uid, uid)
+    setresuid(uid, uid, uid)?;
+    // Whoever started us may have tied our death to its own; the kernel unties it with the user.
+    prctl::set_pdeathsig(tied)?;
+    if tied.is_some() && getppid() != parent { Err(Errno::ESRCH) } else { Ok(()) }
 }
 
 /// Tries what a process with `CAP_SYS_ADMIN` may do, and what root may: both must fail.

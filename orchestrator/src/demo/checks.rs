@@ -35,16 +35,28 @@ pub fn check(name: &'static str, held: bool, detail: impl Into<String>) -> Check
     Check { name, held, detail: detail.into() }
 }
 
-/// All checks over what a run left behind. `live_judge` says that a model scored, so that no formula fits.
-pub fn all(evidence: &Evidence, live_judge: bool) -> Vec<Check> {
-    let mut checks = vec![born(evidence), starved_apart(evidence), idle_condemned(evidence)];
-    checks.extend([within_quota(evidence), decided_by_code(evidence), frame_held(evidence)]);
-    checks.extend([tricks_seen(evidence), silence_is_no_appeal(evidence)]);
-    if !live_judge {
+/// What a run was, as far as it says what must be true after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scope {
+    /// It was long enough for the first cull.
+    pub cull: bool,
+    /// A model scored, so that no formula fits.
+    pub live_judge: bool,
+}
+
+/// All checks over what a run left behind.
+pub fn all(evidence: &Evidence, scope: Scope) -> Vec<Check> {
+    let mut checks = vec![born(evidence)];
+    if scope.cull {
+        checks.extend([starved_apart(evidence), idle_condemned(evidence), within_quota(evidence)]);
+        checks.extend([decided_by_code(evidence), frame_held(evidence), tricks_seen(evidence)]);
+        checks.extend([silence_is_no_appeal(evidence), deaths_published(evidence)]);
+    }
+    if scope.cull && !scope.live_judge {
         checks.extend([words_moved_nothing(evidence), quota_chose(evidence)]);
     }
     checks.extend([books(evidence), purses(evidence), income_booked_once(evidence)]);
-    checks.extend([deaths_published(evidence), reports_of_every_midnight(evidence)]);
+    checks.push(reports_of_every_midnight(evidence));
     checks.extend([only_allowed_hosts(evidence), no_refused_name_looked_up(evidence)]);
     checks.extend([world_saw_the_proxy_alone(evidence), runaway_was_seen(evidence)]);
     checks.extend([prober_was_refused(evidence), workers_raised_nothing(evidence)]);
@@ -305,7 +317,7 @@ fn income_booked_once(evidence: &Evidence) -> Check {
     let booked = evidence.income_between(i64::MIN, i64::MAX);
     let booked: BTreeMap<String, i64> =
         booked.into_iter().map(|(agent, money)| (agent, money.nano())).collect();
-    let held = expected == booked && times > announced.len() && !announced.is_empty();
+    let held = expected == booked && times >= announced.len() && !announced.is_empty();
     let detail = format!("{} payments announced {times} times, each booked once", announced.len());
     check("income is booked once, however often it is announced", held, detail)
 }

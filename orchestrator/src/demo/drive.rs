@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::cast::CAST;
-use super::checks::{self, Check, check};
+use super::checks::{self, Check, Scope, check};
 use super::evidence::{self, Evidence, EvidenceError, Tables};
-use super::files::{BORN, Places, Rates};
+use super::files::{BORN, FIRST_CULL, Places, Rates};
 use super::process::ProcessError;
 use super::rootfs::SETUID_FILE;
 use super::screen::Screen;
@@ -211,7 +211,8 @@ impl Run {
         let evidence = runtime.block_on(evidence::gather(stage.places()))?;
         report::show(&evidence, self.screen);
         self.screen.heading("checks");
-        found.extend(checks::all(&evidence, self.options.live_judge));
+        let cull = i64::from(self.options.days) * DAY_MS >= FIRST_CULL.since_ms(BORN) + DAY_MS / 2;
+        found.extend(checks::all(&evidence, Scope { cull, live_judge: self.options.live_judge }));
         found.push(verified(stage)?);
         Ok((found, evidence))
     }

@@ -21,6 +21,9 @@ use nix::net::if_::if_nametoindex;
 
 use crate::ns::Namespace;
 
+/// `RTNLGRP_LINK`.
+const LINK_CHANGES: u32 = 1;
+
 /// Brings `lo` up in the calling thread's namespace.
 ///
 /// # Errors
@@ -51,8 +54,30 @@ pub fn wire(inside: &Namespace, outside: &Namespace) -> Result<()> {
     inside.run(|| {
         let index = if_nametoindex("eth0")?;
         add_default_route(index, AddressFamily::Inet)?;
-        add_default_route(index, AddressFamily::Inet6)
-    })
+        add_default_route(index, AddressFamily::Inet6)?;
+        await_running(index)
+    })?;
+    outside.run(|| await_running(if_nametoindex("peer0")?))
+}
+
+/// Waits until the kernel has noticed the link's carrier: until then it drops what is sent, and says nothing.
+fn await_running(index: u32) -> Result<()> {
+    let mut changes = Socket::new(NETLINK_ROUTE)?;
+    changes.bind_auto()?;
+    changes.add_membership(LINK_CHANGES)?;
+    while !is_running(index)? {
+        changes.recv_from_full().context("wait for a link's carrier")?;
+    }
+    Ok(())
+}
+
+fn is_running(index: u32) -> Result<bool> {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    let answers = ask(RouteNetlinkMessage::GetLink(link), NLM_F_ACK)?;
+    Ok(answers.iter().any(|answer| {
+        matches!(answer, RouteNetlinkMessage::NewLink(link) if link.header.flags.contains(LinkFlags::Running))
+    }))
 }
 
 /// A veth pair: one end here, `peer0` there.

@@ -8,6 +8,7 @@ pub mod price;
 pub mod quota;
 pub mod schedule;
 pub mod standing;
+pub mod texts;
 
 /// Why an agent was condemned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,5 +1,6 @@
 //! `darwin serve`: gathers the shell round the core, in the order in which things must stand, and takes it down.
 
+mod archive;
 mod effects;
 mod netd;
 

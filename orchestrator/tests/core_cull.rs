@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 
 use core_script::{Judge, Part, START, Shell, agent, cast, settings};
 use orchestrator::core::docket::{DocketKind, DocketState, Why};
-use orchestrator::core::input::Input;
+use orchestrator::core::effect::{Effect, StartEpisode};
+use orchestrator::core::input::{EpisodeEnd, Input, ToolUse};
 use orchestrator::core::reply::Reply;
 use orchestrator::core::state::Life;
 use orchestrator::core::worklog::EntryKind;
@@ -100,7 +101,7 @@ fn condemned_agents_have_reading_tools_their_two_texts_and_the_empty_profile() {
     assert!(tools.contains(&"read_work_log") && !tools.contains(&"write_daily_report"));
     let open = shell.core.open_effects();
     let last = open.iter().find_map(|effect| match effect {
-        orchestrator::core::effect::Effect::StartEpisode(start) if start.last => Some(start),
+        Effect::StartEpisode(start) if start.last => Some(start),
         _ => None,
     });
     let last = last.unwrap();
@@ -120,7 +121,7 @@ fn no_appeal_counts_from_the_deadline_on() {
     let tool = |text: &str| Input::ToolUsed {
         agent: id.clone(),
         episode,
-        tool: orchestrator::core::input::ToolUse::SubmitAppeal { text: text.to_owned() },
+        tool: ToolUse::SubmitAppeal { text: text.to_owned() },
     };
     assert!(matches!(shell.submit(tool("first")), Reply::Tool { .. }));
     assert!(matches!(shell.submit(tool(" \u{200b}\u{3164} ")), Reply::Refused(_)));
@@ -348,4 +349,198 @@ fn a_treasury_that_cannot_pay_postpones_the_cull() {
     let next = shell.core.dockets().next().unwrap();
     assert!(next.note.contains("treasury"), "{}", next.note);
     assert_eq!(next.at_ms, CULL.plus_ms(2 * DAY_MS));
+}
+
+/// At the cull, with the last episodes asked for and none performed.
+fn condemned() -> Shell {
+    let mut shell = Shell::new(settings(), cast());
+    shell.run_until(CULL);
+    shell.forget_effects();
+    shell.submit(Input::Tick);
+    shell.forget_effects();
+    shell
+}
+
+fn start_of(shell: &Shell, name: &str) -> Option<StartEpisode> {
+    shell.core.open_effects().into_iter().find_map(|effect| match effect {
+        Effect::StartEpisode(start) if start.agent == agent(name) => Some(start),
+        _ => None,
+    })
+}
+
+fn end(shell: &mut Shell, name: &str, end: EpisodeEnd) {
+    let episode = shell.core.episode_of(&agent(name)).unwrap();
+    shell.submit(Input::EpisodeStarted { episode });
+    shell.submit(Input::EpisodeEnded { episode, end });
+}
+
+#[test]
+fn a_condemned_agents_run_that_was_lost_is_made_again_and_its_appeal_counts() {
+    for lost in [EpisodeEnd::Stopped, EpisodeEnd::Failed { why: "netd is gone".to_owned() }] {
+        let mut shell = condemned();
+        let first = start_of(&shell, "idle-3").unwrap();
+        end(&mut shell, "idle-3", lost);
+        assert_eq!(shell.core.episode_of(&agent("idle-3")), None);
+        shell.run_until(CULL.plus_ms(HOUR_MS));
+        let cull = shell.culls().pop().unwrap();
+        let case = cull.cases.get(&agent("idle-3")).unwrap();
+        assert!(case.episode.unwrap() > first.episode);
+        assert_eq!(case.appeal(), Some("I will earn. promise 60"));
+        let lines = shell.announced.iter().filter(|line| line.contains("of idle-3 ")).count();
+        assert!(lines >= 1, "{:?}", shell.announced);
+    }
+}
+
+#[test]
+fn a_last_episode_that_the_agent_ends_itself_is_the_only_one() {
+    let mut shell = condemned();
+    let first = start_of(&shell, "idle-3").unwrap();
+    end(&mut shell, "idle-3", EpisodeEnd::Exit { code: 1 });
+    shell.run_until(AFTER);
+    let cull = shell.culls().pop().unwrap();
+    let case = cull.cases.get(&agent("idle-3")).unwrap();
+    assert_eq!((case.episode, case.appeal()), (Some(first.episode), None));
+    assert_eq!(case.decision.unwrap().why, Why::NoAppeal);
+}
+
+#[test]
+fn an_ordinary_run_that_was_lost_is_made_again_with_what_it_was_told_and_waits_longer_each_time() {
+    let mut shell = Shell::new(settings(), cast());
+    shell.forget_effects();
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        let start = start_of(&shell, "work-1").unwrap();
+        assert!(start.wake.contains("You were born."), "{}", start.wake);
+        let lost_ms = shell.now;
+        end(&mut shell, "work-1", EpisodeEnd::Stopped);
+        while shell.core.episode_of(&agent("work-1")).is_none() {
+            shell.now = shell.core.next_due().unwrap();
+            shell.submit(Input::Tick);
+        }
+        shell.forget_effects();
+        waits.push(shell.now.since_ms(lost_ms));
+    }
+    assert_eq!(waits, [60_000, 120_000, 240_000]);
+}
+
+#[test]
+fn an_ordinary_run_that_ended_or_was_stopped_is_not_made_again() {
+    for pause in [false, true] {
+        let mut shell = Shell::new(settings(), cast());
+        shell.forget_effects();
+        let episode = shell.core.episode_of(&agent("work-1")).unwrap();
+        if pause {
+            let (reason, actor) = (String::new(), "ann".to_owned());
+            shell.submit(Input::Pause { agent: agent("work-1"), reason, actor });
+            end(&mut shell, "work-1", EpisodeEnd::Stopped);
+            let (reason, actor) = (String::new(), "ann".to_owned());
+            shell.submit(Input::Resume { agent: agent("work-1"), reason, actor });
+        } else {
+            end(&mut shell, "work-1", EpisodeEnd::Exit { code: 0 });
+        }
+        shell.now = START.plus_ms(10 * 60_000);
+        shell.submit(Input::Tick);
+        assert_eq!(shell.core.episode_of(&agent("work-1")), None, "after {episode}");
+    }
+}
+
+#[test]
+fn sixteen_versions_of_a_text_are_kept_and_a_further_one_is_refused_unjournalled() {
+    let mut shell = condemned();
+    let appeal = |text: &str| ToolUse::SubmitAppeal { text: text.to_owned() };
+    let episode = shell.core.episode_of(&agent("idle-1")).unwrap();
+    let used = |tool| Input::ToolUsed { agent: agent("idle-1"), episode, tool };
+    for number in 1..=16 {
+        assert!(matches!(shell.submit(used(appeal(&format!("version {number}")))), Reply::Tool { .. }));
+    }
+    let rows = shell.rows.len();
+    assert!(matches!(shell.submit(used(appeal("version 17"))), Reply::Refused(_)));
+    assert_eq!(shell.rows.len(), rows);
+    let cull = shell.culls().pop().unwrap();
+    assert_eq!(cull.cases.get(&agent("idle-1")).unwrap().appeal(), Some("version 16"));
+    let report = ToolUse::SubmitDeathReport { text: "it is over".to_owned() };
+    assert!(matches!(shell.submit(used(report)), Reply::Tool { .. }));
+}
+
+#[test]
+fn a_day_has_sixteen_versions_of_its_report_and_the_next_day_as_many() {
+    let mut shell = Shell::new(settings(), cast());
+    shell.forget_effects();
+    let episode = shell.core.episode_of(&agent("work-1")).unwrap();
+    let report = |number: u32| Input::ToolUsed {
+        agent: agent("work-1"),
+        episode,
+        tool: ToolUse::WriteDailyReport { text: format!("version {number}") },
+    };
+    for number in 1..=16 {
+        assert!(matches!(shell.submit(report(number)), Reply::Tool { .. }));
+    }
+    assert!(matches!(shell.submit(report(17)), Reply::Refused(_)));
+    shell.now = START.plus_ms(DAY_MS);
+    assert!(matches!(shell.submit(report(18)), Reply::Tool { .. }));
+}
+
+#[test]
+fn a_judge_that_answers_nothing_is_paid_its_bound_and_one_that_was_not_reached_is_not() {
+    for (judge, paid) in [(Judge::Away, false), (Judge::Mute, true)] {
+        let mut shell = Shell::new(settings(), cast());
+        shell.run_until(CULL.plus_ms(6 * HOUR_MS));
+        shell.judge = judge;
+        let of_judge = |shell: &Shell| {
+            let outcomes = shell.core.unknown_outcomes().filter(|(call, _)| call.starts_with("judge/"));
+            outcomes.map(|(_, bound)| bound.nano()).collect::<Vec<_>>()
+        };
+        let before = shell.treasury();
+        shell.run_until(CULL.plus_ms(6 * HOUR_MS + 1));
+        let bounds = of_judge(&shell);
+        assert_eq!(!bounds.is_empty(), paid);
+        assert_eq!(before - shell.treasury(), bounds.iter().sum::<i64>());
+        shell.judge = Judge::Honest;
+        shell.run_until(AFTER);
+        assert_eq!(shell.culls().pop().unwrap().state, DocketState::Done);
+    }
+}
+
+#[test]
+fn a_docket_shows_the_death_reports_of_the_dead_alone_and_no_request_to_the_judge() {
+    let shown = |shell: &Shell| {
+        let views: Vec<_> = shell.core.docket_views().collect();
+        serde_json::to_string(&views).unwrap()
+    };
+    let mut shell = Shell::new(settings(), cast());
+    shell.judge = Judge::Away;
+    shell.run_until(CULL.plus_ms(7 * HOUR_MS));
+    let judging = shown(&shell);
+    assert!(judging.contains("\"judging\"") && judging.contains("\"unanswered\":1"), "{judging}");
+    assert!(
+        !judging.contains("death_report") && !judging.contains("\"system\"") && !judging.contains("sigil")
+    );
+    let shell = whole();
+    let done = shown(&shell);
+    assert!(done.contains("I, idle 1, earned nothing."));
+    let views = serde_json::from_str::<serde_json::Value>(&done).unwrap();
+    let cases = &views[0]["cases"];
+    assert!(cases["idle-1"]["death_reports"].is_array());
+    assert!(cases["work-1"].get("death_reports").is_none() && cases["work-1"]["appeals"].is_array());
+}
+
+#[test]
+fn names_of_the_platforms_own_parts_are_no_agents() {
+    let mut shell = Shell::new(settings(), BTreeMap::new());
+    let mut create = |name: &str| {
+        let input = Input::CreateAgent {
+            key: name.to_owned(),
+            agent: agent(name),
+            name: "Ada".to_owned(),
+            image: "sample".to_owned(),
+            brief: String::new(),
+        };
+        shell.submit(input)
+    };
+    for name in ["darwin-proxy", "selftest", "listen-1", "listen-"] {
+        assert!(matches!(create(name), Reply::Refused(_)), "{name}");
+    }
+    for name in ["darwin", "selftest-1", "listener", "listen"] {
+        assert_eq!(create(name), Reply::Created { agent: agent(name) });
+    }
 }

@@ -11,7 +11,6 @@ use super::reply::{Answer, Wrong, answer};
 use super::webhook::Announced;
 use super::{Api, whole};
 use crate::core::Core;
-use crate::core::docket::Docket;
 use crate::core::input::{DocketId, Input};
 use crate::core::query::Figures;
 
@@ -126,7 +125,7 @@ impl Api {
                 engine.read(|core, now| core.figures(&agent, now)).map(|figures| answer(ok, &figures))
             }
             ["dockets" | "culls"] => {
-                Some(engine.read(|core, _now| answer(ok, &core.dockets().collect::<Vec<&Docket>>())))
+                Some(engine.read(|core, _now| answer(ok, &core.docket_views().collect::<Vec<_>>())))
             }
             ["judgements"] => Some(engine.read(|core, _now| answer(ok, &judgements(core)))),
             ["log"] => Some(engine.read(|core, _now| answer(ok, &core.work_log(LOG_ENTRIES)))),

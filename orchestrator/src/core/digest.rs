@@ -72,11 +72,17 @@ impl Core {
         Ok(Reply::Done)
     }
 
-    pub(super) fn digest_unavailable(&mut self, now: Instant, day: i64, why: &str) -> Result<Reply, Fault> {
+    pub(super) fn digest_unavailable(
+        &mut self,
+        now: Instant,
+        day: i64,
+        why: &str,
+        maybe_billed: bool,
+    ) -> Result<Reply, Fault> {
         if let Some(reply) = self.digest_over(day) {
             return Ok(reply);
         }
-        self.release(&digest_hold(day))?;
+        self.end_unanswered(now, &digest_hold(day), maybe_billed)?;
         self.announce(format!("no digest of day {day} could be had: {why}"));
         self.plain_digest(now, day, "the model was out of reach");
         Ok(Reply::Done)

@@ -171,6 +171,9 @@ pub enum Input {
         batch: u32,
         /// Why.
         why: String,
+        /// Whether the provider may bill it all the same: then it is settled at its bound.
+        #[serde(default)]
+        maybe_billed: bool,
     },
     /// An admin has a docket's judge asked again that an outage has stopped for good (E26).
     RetryJudge {
@@ -207,6 +210,9 @@ pub enum Input {
         day: i64,
         /// Why.
         why: String,
+        /// Whether the provider may bill it all the same: then it is settled at its bound.
+        #[serde(default)]
+        maybe_billed: bool,
     },
     /// A signal from a spool; a second one with the same id changes nothing.
     SignalSeen {

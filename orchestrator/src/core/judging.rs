@@ -4,6 +4,7 @@ use policy::economy::quota::{self, Appellant, Decision};
 use policy::judge::frame::{self, AgentWords, Batch, Setup};
 use policy::judge::reader::{self, Judgement, Reading, UNREADABLE_REASONING};
 use policy::judge::{prompt, sanitise};
+use policy::signal::{Severity, Source};
 use policy::{AgentId, Instant, Money};
 
 use super::docket::{Ask, DocketState, Score, Verdict, Why, json};
@@ -78,9 +79,10 @@ impl Core {
         now: Instant,
         (id, batch): (DocketId, u32),
         why: &str,
+        maybe_billed: bool,
     ) -> Result<Reply, Fault> {
         let Some(mut ask) = self.take_ask(id, batch) else { return Ok(self.no_such_batch(id, batch)) };
-        self.release(&ask_hold(id, batch))?;
+        self.end_unanswered(now, &ask_hold(id, batch), maybe_billed)?;
         ask.tries += 1;
         self.put_off(now, (id, batch), ask, why)?;
         Ok(Reply::Done)
@@ -307,11 +309,12 @@ impl Core {
     fn flag_tricks(&mut self, now: Instant, docket: DocketId, batch: &Batch) {
         for (agent, report) in &batch.sanitised {
             let Ok(id) = AgentId::parse(agent) else { continue };
-            if report.severity() == policy::signal::Severity::Info {
+            if report.severity() == Severity::Info {
                 continue;
             }
             let found = (report.dropped() + report.folded() + report.phrases.len()).max(1) as u64;
-            self.own_flag(now, &id, &format!("judge/{docket}/{agent}"), ("words_dressed_up", found));
+            let flag = format!("judge/{docket}/{agent}");
+            self.own_flag(now, (&id, Source::Judge), &flag, ("words_dressed_up", found));
         }
     }
 
@@ -379,6 +382,24 @@ impl Core {
         let rest = cost.checked_sub(paid).unwrap_or(Money::ZERO);
         self.fall_short(now, provider, rest, name)?;
         Ok(cost)
+    }
+
+    /// Ends a hold of the treasury's own on a call that got no answer: back, or at its bound and listed where the
+    /// provider may bill it all the same (G6).
+    pub(super) fn end_unanswered(
+        &mut self,
+        now: Instant,
+        name: &str,
+        maybe_billed: bool,
+    ) -> Result<(), Fault> {
+        let bound = self.release(name)?.amount_nano;
+        if !maybe_billed {
+            return Ok(());
+        }
+        self.state.unknown_outcomes.insert(name.to_owned(), bound);
+        self.announce(format!("call {name} has an unknown outcome: charged its bound of {bound}"));
+        let provider = Account::Provider(self.state.settings.models.provider.clone());
+        self.post(now, (Account::Treasury, provider), bound, "platform-call", name)
     }
 
     fn judge_model(&self) -> String {

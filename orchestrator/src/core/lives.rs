@@ -15,6 +15,11 @@ const NAME_CHARS_MAX: usize = 64;
 /// Longest brief and event, in characters.
 const TEXT_CHARS_MAX: usize = 4_000;
 
+/// What the platform's own parts go by where agents are named: signals of and rules for an agent of such a name
+/// could be taken for theirs.
+const RESERVED: [&str; 2] = ["darwin-proxy", "selftest"];
+const RESERVED_PREFIX: &str = "listen-";
+
 impl Core {
     /// An agent is born with its grant, and its birth wakes it.
     pub(super) fn create_agent(
@@ -25,6 +30,12 @@ impl Core {
     ) -> Result<Reply, Fault> {
         if self.state.agents.contains_key(id) {
             return Ok(Refusal::Invalid { what: format!("agent {id} exists, or existed, already") }.into());
+        }
+        if is_reserved(id) {
+            let what = format!(
+                "agent {id}: {RESERVED:?} and names that begin with {RESERVED_PREFIX} are the platform's"
+            );
+            return Ok(Refusal::Invalid { what }.into());
         }
         let texts = [
             ("name", name, NAME_CHARS_MAX),
@@ -168,6 +179,9 @@ impl Core {
         let agent = self.state.agents.get_mut(id).ok_or_else(|| missing(&format!("agent {id}")))?;
         agent.episode = Some(episode);
         let told = std::mem::take(&mut agent.events);
+        if let Some(at) = agent.again_ms.take() {
+            self.state.due.remove(&(at, Due::Again(id.clone())));
+        }
         let start = StartEpisode {
             episode,
             agent: id.clone(),
@@ -233,12 +247,18 @@ impl Core {
             }
             return Ok(Refusal::Unknown { what: format!("episode {id}") }.into());
         };
-        let EpisodeEnd::Failed { why } = end else { return self.after_episode(now, &episode, false) };
-        self.announce(format!("episode {id} of {} could not be started: {why}", episode.start.agent));
+        let why = match end {
+            EpisodeEnd::Failed { why } => format!("could not be started: {why}"),
+            EpisodeEnd::Stopped if episode.stop.is_none() => "was lost: the host ended it".to_owned(),
+            EpisodeEnd::Stopped | EpisodeEnd::Exit { .. } | EpisodeEnd::Time | EpisodeEnd::Money => {
+                return self.after_episode(now, &episode, false);
+            }
+        };
+        self.announce(format!("episode {id} of {} {why}", episode.start.agent));
         if let Some(agent) = self.state.agents.get_mut(&episode.start.agent) {
             agent.events.splice(0..0, episode.told.iter().cloned());
         }
-        self.after_episode(now, &episode, true)
+        self.after_episode(now, &episode, episode.stop.is_none())
     }
 
     /// Takes an episode out of the state, with its timers and effects.
@@ -255,19 +275,40 @@ impl Core {
         Some(episode)
     }
 
-    /// A condemned agent's last episode waits for the end of the one that it was in; one that never ran is tried
-    /// again.
-    fn after_episode(&mut self, now: Instant, episode: &Episode, failed: bool) -> Result<Reply, Fault> {
+    /// A condemned agent's last episode waits for the end of the one that it was in. A run that was `lost` (it did
+    /// not start, or it ended though nobody asked for that) is an outage of ours: it is made again.
+    fn after_episode(&mut self, now: Instant, episode: &Episode, lost: bool) -> Result<Reply, Fault> {
         let id = &episode.start.agent;
-        let life = self.state.agents.get(id).map(|agent| agent.life.clone());
-        if let Some(Life::Condemned { docket }) = life {
-            if episode.docket.is_none() {
+        let Some(agent) = self.state.agents.get_mut(id) else { return Ok(Reply::Done) };
+        agent.lost = if lost { agent.lost.saturating_add(1) } else { 0 };
+        match agent.life {
+            Life::Condemned { docket } if episode.docket.is_none() => {
                 self.start_last_episode(now, docket, id)?;
-            } else if failed && episode.stop.is_none() {
-                self.retry_last_episode(now, docket, id)?;
             }
+            Life::Condemned { docket } if lost => self.retry_last_episode(now, docket, id)?,
+            Life::Alive if lost => self.want_again(now, id),
+            Life::Alive | Life::Condemned { .. } | Life::Removing { .. } | Life::Dead { .. } => {}
         }
         Ok(Reply::Done)
+    }
+
+    /// Has an ordinary run that was lost made again: each time after twice the wait, up to a schedule's own.
+    fn want_again(&mut self, now: Instant, id: &AgentId) {
+        let (first, longest) = (self.state.settings.appeal.retry_ms, self.state.settings.lives.wake_every_ms);
+        let Some(agent) = self.state.agents.get_mut(id) else { return };
+        let doublings = agent.lost.saturating_sub(1).min(30);
+        let at = now.plus_ms(first.saturating_mul(1_i64 << doublings).min(longest));
+        agent.again_ms = Some(at);
+        self.due_at(at, Due::Again(id.clone()));
+    }
+
+    /// The wait after a lost run is over.
+    pub(super) fn wake_again(&mut self, id: AgentId) {
+        let Some(agent) = self.state.agents.get_mut(&id) else { return };
+        agent.again_ms = None;
+        if agent.life == Life::Alive && agent.episode.is_none() {
+            self.state.wanting.insert(id);
+        }
     }
 
     /// The agent's first wake by the schedule: its place in the day, after its birth.
@@ -279,6 +320,10 @@ impl Core {
         let missed = now.since_ms(base).div_euclid(lives.wake_every_ms);
         base.plus_ms(lives.wake_every_ms.saturating_mul(missed.saturating_add(1)))
     }
+}
+
+fn is_reserved(id: &AgentId) -> bool {
+    RESERVED.contains(&id.as_str()) || id.as_str().starts_with(RESERVED_PREFIX)
 }
 
 fn born(now: Instant, id: &AgentId, created: u64, [name, image, brief]: [&str; 3]) -> Agent {
@@ -296,12 +341,15 @@ fn born(now: Instant, id: &AgentId, created: u64, [name, image, brief]: [&str; 3
         next_wake_ms: now,
         events: Vec::new(),
         episode: None,
+        lost: 0,
+        again_ms: None,
         days: std::collections::BTreeMap::new(),
         lifetime: Flow::default(),
         internal_nano: policy::Money::ZERO,
         clearing_nano: policy::Money::ZERO,
         earned: Vec::new(),
         report: None,
+        report_versions: 0,
         reports: Vec::new(),
     }
 }

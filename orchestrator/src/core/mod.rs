@@ -25,6 +25,7 @@ mod signals;
 pub mod state;
 mod timers;
 mod tools;
+pub mod view;
 mod wake;
 pub mod worklog;
 
@@ -199,13 +200,15 @@ impl Core {
             Input::CallVoided { call, .. } => self.call_voided(call),
             Input::ToolUsed { agent, episode, tool } => self.tool_used(now, agent, *episode, tool),
             Input::JudgeAnswered { .. } => self.judge_answered(now, input),
-            Input::JudgeUnavailable { docket, batch, why } => {
-                self.judge_unavailable(now, (*docket, *batch), why)
+            Input::JudgeUnavailable { docket, batch, why, maybe_billed } => {
+                self.judge_unavailable(now, (*docket, *batch), why, *maybe_billed)
             }
             Input::RetryJudge { docket, .. } => self.retry_judge(now, *docket),
             Input::Override { .. } => self.override_decision(input),
             Input::DigestAnswered { day, text, usage } => self.digest_answered(now, *day, text, usage),
-            Input::DigestUnavailable { day, why } => self.digest_unavailable(now, *day, why),
+            Input::DigestUnavailable { day, why, maybe_billed } => {
+                self.digest_unavailable(now, *day, why, *maybe_billed)
+            }
             Input::SignalSeen { signal } => Ok(self.signal_seen(signal)),
             Input::SpoolRead { spool, offset } => Ok(self.spool_read(spool, *offset)),
             Input::CloseFlag { signal, reason, actor } => {

@@ -58,12 +58,18 @@ impl Core {
         self.announce(format!(
             "income {key} of {amount} for {agent} is internal: an agent of the platform pays"
         ));
-        self.own_flag(now, agent, &format!("internal-income/{key}"), ("internal_income", 1));
+        let id = format!("internal-income/{key}");
+        self.own_flag(now, (agent, Source::Gateway), &id, ("internal_income", 1));
     }
 
     /// A flag that the core itself raises, once an `id`.
-    pub(super) fn own_flag(&mut self, now: Instant, agent: &AgentId, id: &str, (name, count): (&str, u64)) {
-        let source = if name == "internal_income" { Source::Gateway } else { Source::Judge };
+    pub(super) fn own_flag(
+        &mut self,
+        now: Instant,
+        (agent, source): (&AgentId, Source),
+        id: &str,
+        (name, count): (&str, u64),
+    ) {
         let flag = Flag {
             agent: agent.clone(),
             source,

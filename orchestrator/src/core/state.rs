@@ -72,6 +72,8 @@ pub(super) enum Due {
     Digest,
     /// An agent's wake by the schedule.
     Wake(AgentId),
+    /// An ordinary run that was lost is made again.
+    Again(AgentId),
 }
 
 /// An answer that is given again to the same key and body (E4).
@@ -147,6 +149,10 @@ pub(super) struct Agent {
     pub next_wake_ms: Instant,
     pub events: Vec<Event>,
     pub episode: Option<EpisodeId>,
+    /// How many runs in a row were lost to an outage of ours.
+    pub lost: u32,
+    /// When the last one that was lost is made again.
+    pub again_ms: Option<Instant>,
     pub days: BTreeMap<i64, Flow>,
     pub lifetime: Flow,
     pub internal_nano: Money,
@@ -155,6 +161,8 @@ pub(super) struct Agent {
     pub earned: Vec<Earned>,
     /// The report of this day, until midnight publishes it.
     pub report: Option<String>,
+    /// How many versions of it there were.
+    pub report_versions: usize,
     /// Published ones as written, oldest first; as many as the judge is shown.
     pub reports: Vec<String>,
 }

@@ -54,6 +54,10 @@ impl Core {
                 self.wake_by_schedule(now, agent);
                 Ok(())
             }
+            Due::Again(agent) => {
+                self.wake_again(agent);
+                Ok(())
+            }
         }
     }
 }

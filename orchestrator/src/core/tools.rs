@@ -1,12 +1,13 @@
 //! Tools that change something, and which of them work (G10, E17, E27).
 
+use policy::economy::texts::next_version;
 use policy::judge::sanitise::sanitise;
 use policy::{AgentId, Instant};
 
 use super::input::{DocketId, EpisodeId, ToolUse};
 use super::lives::{over_limit, unknown_agent};
 use super::reply::{Refusal, Reply};
-use super::state::Life;
+use super::state::{Agent, Life};
 use super::{Core, Fault};
 
 /// Tools that only read: any agent that is not dead has them.
@@ -53,6 +54,9 @@ impl Core {
                 Refusal::Invalid { what: format!("{name} got a blank text, which counts as none") }.into()
             );
         }
+        if let Err(many) = next_version(self.versions(agent, tool)) {
+            return Ok(Refusal::Invalid { what: many.to_string() }.into());
+        }
         match (tool, &agent.life) {
             (ToolUse::WriteDailyReport { text }, _) => Ok(self.write_report(id, text)),
             (
@@ -71,10 +75,22 @@ impl Core {
     fn write_report(&mut self, id: &AgentId, text: &str) -> Reply {
         if let Some(agent) = self.state.agents.get_mut(id) {
             agent.report = Some(text.to_owned());
+            agent.report_versions += 1;
         }
         Reply::Tool {
             text: "Kept. The day's last version is published at midnight UTC, with your figures.".to_owned(),
         }
+    }
+
+    /// How many versions of a tool's text are kept: of this day, or of the case.
+    fn versions(&self, agent: &Agent, tool: &ToolUse) -> usize {
+        let Life::Condemned { docket } = agent.life else { return agent.report_versions };
+        let case = self.state.dockets.get(&docket).and_then(|open| open.cases.get(&agent.id));
+        case.map_or(0, |case| match tool {
+            ToolUse::WriteDailyReport { .. } => agent.report_versions,
+            ToolUse::SubmitAppeal { .. } => case.appeals.len(),
+            ToolUse::SubmitDeathReport { .. } => case.death_reports.len(),
+        })
     }
 
     /// A tool's name, its text and that text's limit in characters.

@@ -109,6 +109,7 @@ impl Core {
             let figures = self.day_figures(&id, day);
             let shown = self.state.settings.judge.reports_shown;
             let written = self.state.agents.get_mut(&id).and_then(|agent| {
+                agent.report_versions = 0;
                 let report = agent.report.take()?;
                 agent.reports.push(report.clone());
                 let extra = agent.reports.len().saturating_sub(shown);

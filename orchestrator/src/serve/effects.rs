@@ -8,7 +8,7 @@ use policy::AgentId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::ServeError;
+use super::{ServeError, archive};
 use crate::config::{Config, Image};
 use crate::core::effect::{Effect, StartEpisode};
 use crate::core::input::{EpisodeEnd, EpisodeId, Input, Usage};
@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::episode::audit::Audits;
 use crate::episode::host::{self, Order, Site, Stop};
 use crate::gateway::usage;
-use crate::provider::Provider;
+use crate::provider::{Answered, NoAnswer, Provider};
 
 /// The protocol's version that the platform's own calls speak.
 const VERSION: &str = "2023-06-01";
@@ -245,17 +245,12 @@ impl Performer {
         }
     }
 
-    /// What runs for the agent goes, with its confinement; then its state is put where nothing writes to it.
+    /// What runs for the agent goes, with its confinement; then its state is put where nothing writes to it. Its
+    /// death is published even where the state cannot be moved: no run of it is left that could write there.
     async fn remove(&self, agent: AgentId) {
         self.runs.clear(&agent).await;
-        let (site, whose) = (self.inner.site.clone(), agent.clone());
-        let archived = tokio::task::spawn_blocking(move || archive(&site, &whose)).await;
-        match archived {
-            Ok(Ok(())) => self.tell(Input::AgentRemoved { agent }).await,
-            // Its death is not published: the core asks again after the next start.
-            Ok(Err(error)) => tracing::error!(agent = %agent, "cannot archive the agent's state: {error}"),
-            Err(error) => tracing::error!(agent = %agent, "cannot archive the agent's state: {error}"),
-        }
+        archive::keep(&self.inner.site, &agent).await;
+        self.tell(Input::AgentRemoved { agent }).await;
     }
 
     async fn ask(&self, ask: Effect) -> Input {
@@ -274,13 +269,15 @@ impl Performer {
                         text: told.text,
                         usage: told.usage,
                     },
-                    Err(why) => Input::JudgeUnavailable { docket, batch, why },
+                    Err(Untold { why, maybe_billed }) => {
+                        Input::JudgeUnavailable { docket, batch, why, maybe_billed }
+                    }
                 }
             }
             Effect::AskDigest { day, model, system, user, max_tokens } => {
                 match answer(&self.inner.digest, &question(&model, &system, &user, max_tokens)).await {
                     Ok(told) => Input::DigestAnswered { day, text: told.text, usage: told.usage },
-                    Err(why) => Input::DigestUnavailable { day, why },
+                    Err(Untold { why, maybe_billed }) => Input::DigestUnavailable { day, why, maybe_billed },
                 }
             }
             Effect::StartEpisode(_)
@@ -308,37 +305,101 @@ struct Told {
     usage: Usage,
 }
 
-/// One call of the platform's own. What is no whole answer (an error, a status, no usage) is not one: the core
-/// waits and asks again (J10, E26). Whether an answer is a judgement is for its reader to say.
-async fn answer(provider: &Provider, body: &Value) -> Result<Told, String> {
-    let answered = provider.messages(VERSION, Bytes::from(body.to_string())).await;
-    let answered = answered.map_err(|error| format!("cannot {error}"))?;
-    if answered.status != hyper::StatusCode::OK {
-        return Err(format!("the provider answered {}", answered.status.as_u16()));
+/// Why a model said nothing that counts.
+#[derive(Debug, PartialEq, Eq)]
+struct Untold {
+    why: String,
+    /// Whether the provider may bill it all the same.
+    maybe_billed: bool,
+}
+
+impl Untold {
+    fn free(why: impl Into<String>) -> Self {
+        Self { why: why.into(), maybe_billed: false }
     }
-    let value: Value =
-        serde_json::from_slice(&answered.body).map_err(|error| format!("the answer is no JSON: {error}"))?;
-    if value.get("type").is_none_or(|kind| kind != "message") {
-        return Err("the provider answered 200 with an error".to_owned());
+
+    fn billed(why: impl Into<String>) -> Self {
+        Self { why: why.into(), maybe_billed: true }
     }
-    let usage = usage::read(&value).ok_or("the answer tells no usage")?;
+}
+
+/// One call of the platform's own.
+async fn answer(provider: &Provider, body: &Value) -> Result<Told, Untold> {
+    told(&provider.messages(VERSION, Bytes::from(body.to_string())).await)
+}
+
+/// What is no whole answer (an error, a status, no usage) is not one: the core waits and asks again (J10, E26).
+/// What of it may have been billed is told apart as the gateway does for an agent's call. Whether an answer is a
+/// judgement is for its reader to say.
+fn told(answered: &Result<Answered, NoAnswer>) -> Result<Told, Untold> {
+    let answered = match answered {
+        Ok(answered) => answered,
+        Err(error @ NoAnswer::NotSent(_)) => return Err(Untold::free(format!("cannot {error}"))),
+        Err(error @ NoAnswer::Unknown(_)) => return Err(Untold::billed(format!("cannot {error}"))),
+    };
+    match answered.status.as_u16() {
+        200 => {}
+        // Something between us and the provider gave up waiting; the provider may have gone on.
+        status @ (502 | 504) => return Err(Untold::billed(format!("the provider answered {status}"))),
+        status => return Err(Untold::free(format!("the provider answered {status}"))),
+    }
+    let value: Value = serde_json::from_slice(&answered.body)
+        .map_err(|error| Untold::billed(format!("the answer is no JSON: {error}")))?;
+    match value.get("type").and_then(Value::as_str) {
+        Some("message") => {}
+        Some("error") => return Err(Untold::free("the provider answered 200 with an error")),
+        Some(_) | None => return Err(Untold::billed("the provider answered 200 with something else")),
+    }
+    let usage = usage::read(&value).ok_or_else(|| Untold::billed("the answer tells no usage"))?;
     let word = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let blocks = value.get("content").and_then(Value::as_array).ok_or("the answer has no content")?;
+    let blocks = value.get("content").and_then(Value::as_array);
+    let blocks = blocks.ok_or_else(|| Untold::billed("the answer has no content"))?;
     let texts = blocks.iter().filter(|block| block.get("type").is_some_and(|kind| kind == "text"));
     let text = texts.filter_map(|block| block.get("text").and_then(Value::as_str)).collect();
     Ok(Told { model: word("model"), stop_reason: word("stop_reason"), text, usage })
 }
 
-/// Moves an agent's state out of reach of any run; done before, it is a no-op.
-fn archive(site: &Site, agent: &AgentId) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let from = host::state_folder(&site.state_dir, agent);
-    let archive = site.state_dir.join("archive");
-    std::fs::create_dir_all(&archive)?;
-    let to = archive.join(agent.as_str());
-    match std::fs::rename(&from, &to) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        moved => moved?,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16, body: &Value) -> Result<Answered, NoAnswer> {
+        let status = hyper::StatusCode::from_u16(status).unwrap();
+        Ok(Answered { status, headers: hyper::HeaderMap::new(), body: Bytes::from(body.to_string()) })
     }
-    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o500))
+
+    fn whole() -> Value {
+        json!({
+            "type": "message", "model": "m", "stop_reason": "end_turn", "content": [{"type": "text", "text": "yes"}],
+            "usage": {"input_tokens": 1, "output_tokens": 2},
+        })
+    }
+
+    #[test]
+    fn a_whole_answer_is_told() {
+        assert_eq!(told(&answered(200, &whole())).unwrap().text, "yes");
+    }
+
+    #[test]
+    fn what_may_have_been_billed_is_told_apart_from_what_cannot_have_been() {
+        let mut no_usage = whole();
+        no_usage["usage"] = Value::Null;
+        let mut no_content = whole();
+        no_content["content"] = Value::Null;
+        for (answered, billed) in [
+            (Err(NoAnswer::Unknown("late".to_owned())), true),
+            (answered(502, &json!({})), true),
+            (answered(504, &json!({})), true),
+            (answered(200, &no_usage), true),
+            (answered(200, &no_content), true),
+            (answered(200, &json!([])), true),
+            (Err(NoAnswer::NotSent("refused".to_owned())), false),
+            (answered(200, &json!({"type": "error"})), false),
+            (answered(429, &json!({})), false),
+            (answered(500, &json!({})), false),
+        ] {
+            let untold = told(&answered).err().map(|untold| untold.maybe_billed);
+            assert_eq!(untold, Some(billed), "{answered:?}");
+        }
+    }
 }

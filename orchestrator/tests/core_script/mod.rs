@@ -52,6 +52,8 @@ pub enum Judge {
     Stops(String),
     /// Cannot be reached.
     Away,
+    /// Answers nothing, and may bill it all the same.
+    Mute,
     /// Writes nonsense to several at once, and an honest reply to one alone.
     HonestAlone,
 }
@@ -220,9 +222,9 @@ impl Shell {
             Judge::HonestAlone => ("end_turn", "I would rather not.".to_owned()),
             Judge::Says(text) => ("end_turn", text.clone()),
             Judge::Stops(reason) => (reason.as_str(), String::new()),
-            Judge::Away => {
-                let why = "connection refused".to_owned();
-                self.submit(Input::JudgeUnavailable { docket, batch, why });
+            Judge::Away | Judge::Mute => {
+                let (why, maybe_billed) = ("no answer".to_owned(), matches!(self.judge, Judge::Mute));
+                self.submit(Input::JudgeUnavailable { docket, batch, why, maybe_billed });
                 return;
             }
         };

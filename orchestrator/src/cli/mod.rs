@@ -56,6 +56,9 @@ enum Command {
     /// The demo's cull, the control plane killed at random points of it
     #[command(hide = true)]
     DemoCrash(side::CrashArgs),
+    /// Whether an ordinary user may make the namespaces of an episode
+    #[command(hide = true)]
+    DemoProbe,
 }
 
 impl Cli {
@@ -72,6 +75,7 @@ impl Cli {
             Command::DemoProvider(args) => side::provider(args),
             Command::DemoWorld(args) => side::world(args),
             Command::DemoCrash(args) => side::crash_test(&args),
+            Command::DemoProbe => side::probe(),
             Command::Launch(args) => return spawn::launch::run(args),
             Command::Confined(args) => return episode::child::run(&args),
         };

@@ -298,27 +298,30 @@ fn purses(evidence: &Evidence) -> Check {
     )
 }
 
-/// What the market announced, each webhook once, is what the ledger has.
+/// Every payment that the control plane acknowledged is in the ledger once, and nothing else is.
+///
+/// One whose acknowledgement was lost (the control plane was stopped) may be booked: it was announced.
 fn income_booked_once(evidence: &Evidence) -> Check {
-    let mut announced: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
-    let mut times = 0_usize;
+    let (mut announced, mut acknowledged, mut times) = (BTreeMap::new(), BTreeSet::new(), 0_usize);
     for sighting in &evidence.world {
-        if let Sighting::Announced { id, agent, amount_nano, status } = sighting
-            && (200..300).contains(status)
-        {
+        if let Sighting::Announced { id, amount_nano, status, .. } = sighting {
             times += 1;
-            announced.insert(id, (agent, *amount_nano));
+            announced.insert(id.as_str(), *amount_nano);
+            if (200..300).contains(status) {
+                acknowledged.insert(id.as_str());
+            }
         }
     }
-    let mut expected: BTreeMap<String, i64> = BTreeMap::new();
-    for (agent, amount_nano) in announced.values() {
-        *expected.entry((*agent).to_owned()).or_default() += amount_nano;
-    }
-    let booked = evidence.income_between(i64::MIN, i64::MAX);
-    let booked: BTreeMap<String, i64> =
-        booked.into_iter().map(|(agent, money)| (agent, money.nano())).collect();
-    let held = expected == booked && times >= announced.len() && !announced.is_empty();
-    let detail = format!("{} payments announced {times} times, each booked once", announced.len());
+    let booked: Vec<(&str, i64)> = evidence
+        .postings
+        .iter()
+        .filter(|posting| posting.kind == "income" && posting.amount_nano > 0)
+        .map(|posting| (posting.reference.as_str(), posting.amount_nano))
+        .collect();
+    let ids: BTreeSet<&str> = booked.iter().map(|(id, _)| *id).collect();
+    let once = ids.len() == booked.len() && acknowledged.is_subset(&ids);
+    let held = once && !booked.is_empty() && booked.iter().all(|(id, nano)| announced.get(id) == Some(nano));
+    let detail = format!("{} payments announced {times} times, {} booked", announced.len(), booked.len());
     check("income is booked once, however often it is announced", held, detail)
 }
 

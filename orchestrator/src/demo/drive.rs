@@ -102,7 +102,7 @@ impl DriveError {
     /// The exit code that says whose affair it is: 3 for a right or feature that the operator can grant, else 4.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Stage(StageError::User(UserError::Namespace(_))) => Exit::Usage,
+            Self::Stage(StageError::User(UserError::Namespace(_)) | StageError::Kernel(_)) => Exit::Usage,
             Self::Stage(_)
             | Self::Process(_)
             | Self::Evidence(_)
@@ -208,6 +208,7 @@ impl Run {
         self.live(stage, runtime)?;
         stage.stop_serve();
         found.extend(released(stage.places())?);
+        stage.stop_proxy();
         let evidence = runtime.block_on(evidence::gather(stage.places()))?;
         report::show(&evidence, self.screen);
         self.screen.heading("checks");
@@ -227,6 +228,7 @@ impl Run {
         screen.line(
             "  packet leaves. A stand-in answers for the models. Everything else is the product itself.",
         );
+        stage.probe()?;
         screen.heading("the agents' image");
         let (good, bad) = stage.audits()?;
         screen.paragraph("  ", &good.report);
@@ -304,6 +306,7 @@ impl Run {
     /// With `--serve`: starts the control plane again and waits for Ctrl-C.
     fn go_on(&mut self, stage: &mut Stage, runtime: &tokio::runtime::Runtime) -> Result<(), DriveError> {
         stage.set_rates(Rates::birth());
+        stage.start_proxy()?;
         stage.start_serve()?;
         let places = stage.places();
         self.screen.heading("still serving; Ctrl-C ends it");

@@ -187,6 +187,8 @@ row! {
         amount_nano: i64,
         /// What kind of transfer.
         kind: String,
+        /// What it is for: for income, the webhook's id.
+        reference: String,
     }
 }
 
@@ -373,7 +375,9 @@ pub async fn gather(places: &Places) -> Result<Evidence, EvidenceError> {
         accounts: tables
             .rows("SELECT account, posted_nano, held_nano FROM accounts ORDER BY account")
             .await?,
-        postings: tables.rows("SELECT at_ms, account, amount_nano, kind FROM postings ORDER BY id").await?,
+        postings: tables
+            .rows("SELECT at_ms, account, amount_nano, kind, reference FROM postings ORDER BY id")
+            .await?,
         flags: tables.rows("SELECT agent, name, source, count FROM flags ORDER BY agent, name").await?,
         last_ms: tables.last_ms().await?,
         proxy: lines(&places.proxy_log())?,

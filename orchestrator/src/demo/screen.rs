@@ -1,7 +1,6 @@
 //! What the demo shows: plain lines to a pipe, the same lines with weight to a terminal.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's answer is what it prints")]
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// Where lines go. With `--json` the summary alone goes to standard output, and everything else to standard error.
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +18,13 @@ impl Screen {
 
     /// One line.
     pub fn line(self, text: &str) {
-        if self.aside {
-            eprintln!("{text}");
+        let told = if self.aside {
+            writeln!(std::io::stderr(), "{text}")
         } else {
-            println!("{text}");
-        }
+            writeln!(std::io::stdout(), "{text}")
+        };
+        // A reader that has gone (`| head`) ends no run: it still has to be taken down in order.
+        drop(told);
     }
 
     /// A heading, with a blank line before it.

@@ -1,17 +1,19 @@
 //! Commands that are hidden from `--help`: the demo's two processes of its own, `darwin demo-provider` and
-//! `darwin demo-world`, and its crash test, `darwin demo-crash`.
+//! `darwin demo-world`, its crash test, `darwin demo-crash`, and its look at the kernel, `darwin demo-probe`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the driver waits for a line on stdout")]
 
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use nix::sched::{CloneFlags, unshare};
 use policy::Exit;
 
 use super::crash::{Plan, crash};
 use super::drive::DriveError;
 use super::https::ServerError;
 use super::provider;
+use super::users::UserError;
 use super::world::{self, WorldConfig};
 
 /// Arguments of `darwin demo-provider`.
@@ -79,6 +81,23 @@ pub fn world(args: WorldArgs) -> Exit {
         api: args.api,
     };
     run("demo-world", world::serve(config, || println!("ready")))
+}
+
+/// Tries what every episode needs: namespaces as an ordinary user. 0, or 3 with what to do.
+pub fn probe() -> Exit {
+    let flags = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS;
+    match unshare(flags) {
+        Ok(()) => Exit::Done,
+        Err(errno) => {
+            eprintln!("{}: {errno}", UserError::Namespace(errno));
+            Exit::Usage
+        }
+    }
 }
 
 fn run(name: &str, serving: impl Future<Output = Result<(), ServerError>>) -> Exit {

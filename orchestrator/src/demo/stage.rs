@@ -19,6 +19,7 @@ use super::rootfs::{self, RootfsError};
 use super::scratch::{Scratch, ScratchError};
 use super::users::{UserError, Users};
 use super::world::{LIBRARY, MARKET};
+use crate::spawn::launch::Launch;
 use crate::spawn::{Finished, OURSELVES, Program, SpawnError};
 
 /// Longest that an audit of the image may take.
@@ -54,6 +55,9 @@ pub enum StageError {
     /// A program that runs to its end.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// The kernel, or its settings.
+    #[error("{0}")]
+    Kernel(String),
     /// The provider said something else than its address.
     #[error("read the address of the stand-in provider from {0:?}")]
     Address(String),
@@ -85,6 +89,8 @@ pub struct Stage {
     outside: Namespace,
     provider_address: Option<SocketAddr>,
     wanted: Wanted,
+    /// What did not end by itself when it was asked to.
+    unwilling: Vec<&'static str>,
     users: Users,
     places: Places,
     scratch: Scratch,
@@ -132,6 +138,7 @@ impl Stage {
             outside,
             provider_address,
             wanted,
+            unwilling: Vec::new(),
             users,
             places,
             scratch,
@@ -151,6 +158,20 @@ impl Stage {
     /// The scratch folder.
     pub fn folder(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// Tries as the control plane's user what every episode needs of the kernel.
+    ///
+    /// # Errors
+    /// [`StageError::Kernel`] with what is missing and what to do.
+    pub fn probe(&self) -> Result<(), StageError> {
+        let user = Some((self.users.serve, self.users.group));
+        let launch = Launch { user, ..Launch::default() };
+        let tried = launch.program(ourselves("demo-probe")?)?.run(AUDIT_BYTES_MAX, AUDIT_LIMIT)?;
+        if tried.status.success() {
+            return Ok(());
+        }
+        Err(StageError::Kernel(String::from_utf8_lossy(&tried.errors).trim().to_owned()))
     }
 
     /// Audits the image that agents run from, and the one that must be refused.
@@ -197,6 +218,14 @@ impl Stage {
         let socket = self.places.netd_socket();
         netd.ready_socket(|| netd::client::Client::connect(&socket).is_ok())?;
         self.netd = Some(netd);
+        self.start_proxy()
+    }
+
+    /// Starts the proxy; also again, after [`Stage::stop_proxy`].
+    ///
+    /// # Errors
+    /// [`StageError`].
+    pub fn start_proxy(&mut self) -> Result<(), StageError> {
         let (config, policy) = files::write_proxy(&self.places)?;
         let program = Program::new(process::sibling("darwin-proxy")?)?
             .arg("serve")
@@ -260,9 +289,24 @@ impl Stage {
         all.into_iter().flatten().try_for_each(Process::check)
     }
 
-    /// Asks the control plane to end, and waits; whether it ended with success.
-    pub fn stop_serve(&mut self) -> bool {
-        self.serve.take().is_some_and(|mut serve| serve.stop())
+    /// Asks the control plane to end, and waits.
+    pub fn stop_serve(&mut self) {
+        let serve = self.serve.take();
+        self.end(serve);
+    }
+
+    /// Asks the proxy to end, and waits: then its log is whole.
+    pub fn stop_proxy(&mut self) {
+        let proxy = self.proxy.take();
+        self.end(proxy);
+    }
+
+    fn end(&mut self, process: Option<Process>) {
+        if let Some(mut process) = process
+            && !process.stop()
+        {
+            self.unwilling.push(process.name());
+        }
     }
 
     /// Kills the control plane, as a crash would.
@@ -272,20 +316,17 @@ impl Stage {
         }
     }
 
-    /// Ends everything in order; the names of those that did not end by themselves, with success.
+    /// Ends everything in order; the names of those that ever did not end by themselves, with success.
     pub fn stop(&mut self) -> Vec<&'static str> {
-        let all = [&mut self.serve, &mut self.proxy, &mut self.netd];
-        let mut unwilling = Vec::new();
-        for mut process in all.into_iter().filter_map(Option::take) {
-            if !process.stop() {
-                unwilling.push(process.name());
-            }
-        }
+        self.stop_serve();
+        self.stop_proxy();
+        let netd = self.netd.take();
+        self.end(netd);
         // The demo's own have nothing to put away.
         for mut process in [&mut self.provider, &mut self.world].into_iter().filter_map(Option::take) {
             process.kill();
         }
-        unwilling
+        std::mem::take(&mut self.unwilling)
     }
 
     fn start(

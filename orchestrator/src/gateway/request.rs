@@ -1,7 +1,8 @@
 //! One Messages request: what of it is let through, what it can cost at most, and how it leaves.
 //!
-//! Closed by default (G2): a field, a tool, a content block that is not named here is refused before any contact
-//! with the provider. What leaves is written anew from what was read, so that nothing that was not looked at
+//! Closed by default (G2): a field, a tool, a content block or a key of one that is not named here is refused before
+//! any contact with the provider. Only an agent's own values are taken as they are: what it gives a tool, a tool's
+//! schema, the format of a reply, citations. What leaves is written anew from what was read, so that nothing that was not looked at
 //! leaves, and what was priced is what is sent.
 
 use bytes::Bytes;
@@ -37,6 +38,27 @@ const FIELDS: [&str; 14] = [
     "top_p",
 ];
 const TOOL_FIELDS: [&str; 6] = ["cache_control", "description", "input_schema", "name", "strict", "type"];
+
+const MESSAGE_FIELDS: [&str; 2] = ["content", "role"];
+const CACHE_FIELDS: [&str; 2] = ["ttl", "type"];
+/// Objects at the top, with their keys.
+const OBJECTS: [(&str, &[&str]); 4] = [
+    ("metadata", &["user_id"]),
+    ("output_config", &["effort", "format"]),
+    ("thinking", &["budget_tokens", "display", "type"]),
+    ("tool_choice", &["disable_parallel_tool_use", "name", "type"]),
+];
+/// Content blocks, with their keys.
+const BLOCKS: [(&str, &[&str]); 7] = [
+    ("document", &["cache_control", "citations", "context", "source", "title", "type"]),
+    ("image", &["cache_control", "source", "type"]),
+    ("redacted_thinking", &["data", "type"]),
+    ("text", &["cache_control", "citations", "text", "type"]),
+    ("thinking", &["signature", "thinking", "type"]),
+    ("tool_result", &["cache_control", "content", "is_error", "tool_use_id", "type"]),
+    ("tool_use", &["cache_control", "id", "input", "name", "type"]),
+];
+const SOURCE_FIELDS: [&str; 3] = ["data", "media_type", "type"];
 
 /// A request that may be asked for its hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,11 +118,27 @@ struct Seen {
 }
 
 impl Seen {
-    fn cache_control(&mut self, object: &Map<String, Value>) {
-        if object.get("cache_control").is_some_and(|control| !control.is_null()) {
-            self.breakpoints += 1;
-        }
+    fn cache_control(&mut self, object: &Map<String, Value>, place: &str) -> Result<(), Wrong> {
+        let Some(control) = object.get("cache_control").filter(|control| !control.is_null()) else {
+            return Ok(());
+        };
+        self.breakpoints += 1;
+        check_object(control, &format!("{place}.cache_control"), &CACHE_FIELDS)
     }
+}
+
+fn check_keys(object: &Map<String, Value>, place: &str, keys: &[&str]) -> Result<(), Wrong> {
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(unknown) => {
+            Err(Wrong::request(format!("{place}.{unknown} is refused: it is not among {keys:?}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_object(value: &Value, place: &str, keys: &[&str]) -> Result<(), Wrong> {
+    let object = value.as_object().ok_or_else(|| Wrong::request(format!("{place} is not an object")))?;
+    check_keys(object, place, keys)
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<String, Wrong> {
@@ -119,6 +157,11 @@ fn check_headers(headers: &HeaderMap) -> Result<String, Wrong> {
 fn check_fields(body: &Map<String, Value>) -> Result<(String, u64), Wrong> {
     if let Some(unknown) = body.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         return Err(Wrong::request(format!("{unknown} is refused: it is not among {FIELDS:?}")));
+    }
+    for (key, keys) in OBJECTS {
+        if let Some(value) = body.get(key).filter(|value| !value.is_null()) {
+            check_object(value, key, keys)?;
+        }
     }
     match body.get("stream") {
         None | Some(Value::Bool(false)) => {}
@@ -150,12 +193,9 @@ fn check_tools(body: &Map<String, Value>, seen: &mut Seen) -> Result<(), Wrong> 
                 format!("tools.{at} is refused: the provider would run it; only type custom is allowed");
             return Err(Wrong::new(hyper::StatusCode::FORBIDDEN, "permission_error", message));
         }
-        if let Some(unknown) = tool.keys().find(|key| !TOOL_FIELDS.contains(&key.as_str())) {
-            return Err(Wrong::request(format!(
-                "tools.{at}.{unknown} is refused: it is not among {TOOL_FIELDS:?}"
-            )));
-        }
-        seen.cache_control(tool);
+        let place = format!("tools.{at}");
+        check_keys(tool, &place, &TOOL_FIELDS)?;
+        seen.cache_control(tool, &place)?;
     }
     Ok(())
 }
@@ -165,6 +205,7 @@ fn check_messages(body: &Map<String, Value>, seen: &mut Seen) -> Result<(), Wron
     let messages = messages.ok_or_else(|| Wrong::request("messages is missing or no list"))?;
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages.{at}");
+        check_object(message, &place, &MESSAGE_FIELDS)?;
         let role = message.get("role").and_then(Value::as_str);
         if !matches!(role, Some("user" | "assistant")) {
             return Err(Wrong::request(format!("{place}.role must be user or assistant")));
@@ -186,26 +227,38 @@ fn check_content(content: &Value, place: &str, seen: &mut Seen, depth: usize) ->
     for block in blocks {
         let block =
             block.as_object().ok_or_else(|| Wrong::request(format!("{place}.content holds no object")))?;
-        seen.cache_control(block);
-        match block.get("type").and_then(Value::as_str) {
-            Some("text" | "tool_use" | "thinking" | "redacted_thinking") => {}
-            Some("tool_result") => {
-                if let Some(inner) = block.get("content") {
-                    check_content(inner, place, seen, depth + 1)?;
-                }
-            }
-            // An address would be fetched by the provider: a way out that the proxy does not see.
-            Some("image") if source_kind(block) == Some("base64") => seen.images += 1,
-            Some("document") if source_kind(block) == Some("text") => {}
-            kind => {
-                let kind = kind.unwrap_or("no type");
-                let source = source_kind(block).map_or_else(String::new, |source| format!(" by {source}"));
-                let message = format!("{place}.content: {kind}{source} is refused: it is not on the list");
-                return Err(Wrong::new(hyper::StatusCode::FORBIDDEN, "permission_error", message));
-            }
-        }
+        check_block(block, place, seen, depth)?;
     }
     Ok(())
+}
+
+fn check_block(block: &Map<String, Value>, place: &str, seen: &mut Seen, depth: usize) -> Result<(), Wrong> {
+    let kind = block.get("type").and_then(Value::as_str);
+    match kind {
+        Some("text" | "tool_use" | "thinking" | "redacted_thinking") => {}
+        Some("tool_result") => {
+            if let Some(inner) = block.get("content") {
+                check_content(inner, place, seen, depth + 1)?;
+            }
+        }
+        // An address would be fetched by the provider: a way out that the proxy does not see.
+        Some("image") if source_kind(block) == Some("base64") => seen.images += 1,
+        Some("document") if source_kind(block) == Some("text") => {}
+        _ => {
+            let kind = kind.unwrap_or("no type");
+            let source = source_kind(block).map_or_else(String::new, |source| format!(" by {source}"));
+            let message = format!("{place}.content: {kind}{source} is refused: it is not on the list");
+            return Err(Wrong::new(hyper::StatusCode::FORBIDDEN, "permission_error", message));
+        }
+    }
+    let kind = kind.unwrap_or_default();
+    let place = format!("{place}.content: {kind}");
+    let keys = BLOCKS.iter().find(|(name, _)| *name == kind).map_or(&[][..], |(_, keys)| *keys);
+    check_keys(block, &place, keys)?;
+    if let Some(source) = block.get("source") {
+        check_object(source, &format!("{place}.source"), &SOURCE_FIELDS)?;
+    }
+    seen.cache_control(block, &place)
 }
 
 fn source_kind(block: &Map<String, Value>) -> Option<&str> {
@@ -224,7 +277,8 @@ fn govern(body: &mut Map<String, Value>, constitution: &str, seen: &mut Seen) ->
     for block in &own {
         let block = block.as_object().filter(|block| block.get("type").is_some_and(|kind| kind == "text"));
         let block = block.ok_or_else(|| Wrong::request("system holds something else than text blocks"))?;
-        seen.cache_control(block);
+        check_keys(block, "system", &["cache_control", "citations", "text", "type"])?;
+        seen.cache_control(block, "system")?;
     }
     let mut first = json!({"type": "text", "text": constitution});
     if seen.breakpoints < BREAKPOINTS_MAX {
@@ -309,6 +363,48 @@ mod tests {
         ] {
             assert_eq!(parse(&body).map_err(|wrong| wrong.status.as_u16()), Err(status), "{body}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_not_on_the_list_is_refused_wherever_it_stands() {
+        let block = |block: Value| with("messages", json!([{"role": "user", "content": [block]}]));
+        let source = json!({"type": "base64", "media_type": "image/png", "data": "AA==", "url": "x"});
+        for body in [
+            block(json!({"type": "text", "text": "x", "fetch": "y"})),
+            block(json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "scope": "y"}})),
+            block(json!({"type": "image", "source": source})),
+            block(json!({"type": "tool_result", "tool_use_id": "1", "content": [
+                {"type": "text", "text": "x", "fetch": "y"}]})),
+            block(json!({"type": "tool_use", "id": "1", "name": "t", "input": {}, "server": "y"})),
+            with("messages", json!([{"role": "user", "content": "x", "name": "y"}])),
+            with("thinking", json!({"type": "enabled", "budget_tokens": 1, "more": true})),
+            with("thinking", json!("enabled")),
+            with("tool_choice", json!({"type": "auto", "more": true})),
+            with("output_config", json!({"more": 1})),
+            with("metadata", json!({"more": 1})),
+            with("system", json!([{"type": "text", "text": "x", "fetch": "y"}])),
+        ] {
+            assert_eq!(parse(&body).map_err(|wrong| wrong.status.as_u16()), Err(400), "{body}");
+        }
+    }
+
+    #[test]
+    fn every_block_with_its_own_keys_passes() {
+        let cached = json!({"type": "ephemeral", "ttl": "1h"});
+        let content = json!([
+            {"type": "text", "text": "x", "citations": null, "cache_control": cached},
+            {"type": "tool_use", "id": "1", "name": "t", "input": {"any": {"thing": 1}}},
+            {"type": "tool_result", "tool_use_id": "1", "is_error": false, "content": [{"type": "text", "text": "x"}]},
+            {"type": "thinking", "thinking": "x", "signature": "y"},
+            {"type": "redacted_thinking", "data": "x"},
+            {"type": "document", "title": "x", "source": {"type": "text", "media_type": "text/plain", "data": "y"}},
+        ]);
+        let mut body = with("messages", json!([{"role": "assistant", "content": content}]));
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": 50});
+        body["tool_choice"] = json!({"type": "tool", "name": "t", "disable_parallel_tool_use": true});
+        body["output_config"] = json!({"effort": "low"});
+        body["metadata"] = json!({"user_id": "x"});
+        assert!(parse(&body).is_ok());
     }
 
     #[test]

@@ -220,6 +220,11 @@ async fn operators_look_and_act() {
         ("agents/nobody/kill", json!({"reason": "x"}), 404),
         ("agents/ada/promote", json!({"reason": "x"}), 404),
         ("flags/close", json!({"signal": "none", "reason": "x"}), 404),
+        // The core knows the docket, which is not in its hold window.
+        ("dockets/1/override", json!({"agent": "ada", "decision": "deny", "reason": "seen"}), 409),
+        ("dockets/9/override", json!({"agent": "ada", "decision": "reprieve", "reason": "seen"}), 404),
+        ("dockets/1/override", json!({"agent": "ada", "decision": "spare", "reason": "seen"}), 400),
+        ("dockets/1/override", json!({"agent": "ada", "decision": "deny"}), 400),
     ] {
         let answer = house.operate(Method::POST, &format!("/api/v1/{path}"), &body).await;
         assert_eq!(answer.0, status, "{path}: {}", answer.1);

@@ -51,6 +51,21 @@ struct Closing {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Overruling {
+    agent: AgentId,
+    decision: Decision,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    Reprieve,
+    Deny,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct KeyedIncome {
     key: String,
     agent: AgentId,
@@ -105,6 +120,12 @@ impl Api {
             (Method::POST, ["dockets", docket, "retry"]) => {
                 let docket = docket.parse().map_err(|_error| no_route(&request))?;
                 self.done(Input::RetryJudge { docket, actor: actor(uid) }).await
+            }
+            (Method::POST, ["dockets", docket, "override"]) => {
+                let docket = docket.parse().map_err(|_error| no_route(&request))?;
+                let Overruling { agent, decision, reason } = read(request).await?;
+                let reprieve = decision == Decision::Reprieve;
+                self.done(Input::Override { docket, agent, reprieve, reason, actor: actor(uid) }).await
             }
             _ => Err(no_route(&request)),
         }

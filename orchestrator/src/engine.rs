@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use policy::Instant;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::core::effect::Effect;
@@ -88,6 +89,7 @@ pub struct Engine {
     core: Arc<RwLock<Core>>,
     inputs: mpsc::Sender<Waiting>,
     clock: Clock,
+    closing: CancellationToken,
 }
 
 /// One input and who waits for its answer.
@@ -106,6 +108,7 @@ pub struct EngineTask {
     effects: mpsc::UnboundedSender<Effect>,
     journal: Journal,
     clock: Clock,
+    closing: CancellationToken,
 }
 
 impl Engine {
@@ -135,8 +138,10 @@ impl Engine {
         }
         let core = Arc::new(RwLock::new(core));
         let (sender, inputs) = mpsc::channel(BATCH_MAX);
-        let engine = Self { core: Arc::clone(&core), inputs: sender, clock: clock.clone() };
-        Ok((engine, released, EngineTask { core, inputs, effects, journal, clock }))
+        let closing = CancellationToken::new();
+        let engine =
+            Self { core: Arc::clone(&core), inputs: sender, clock: clock.clone(), closing: closing.clone() };
+        Ok((engine, released, EngineTask { core, inputs, effects, journal, clock, closing }))
     }
 
     /// Hands in one input; resolves when its row is on the disk.
@@ -149,6 +154,11 @@ impl Engine {
         let waiting = Waiting { input, answer };
         self.inputs.send(waiting).await.map_err(|_closed| EngineError::Stopped)?;
         answered.await.map_err(|_dropped| EngineError::Stopped)?
+    }
+
+    /// Has the writer end: what waits is committed, further inputs are refused, and the journal is closed.
+    pub fn close(&self) {
+        self.closing.cancel();
     }
 
     /// Looks at the core. What it shows may be ahead of the journal by the one commit that is under way.
@@ -169,7 +179,7 @@ impl EngineTask {
         self.journal.head()
     }
 
-    /// Runs until every handle is gone.
+    /// Runs until the engine is closed or every handle is gone.
     ///
     /// # Errors
     /// `Commit` where a row could not be written, `Fault` where the core broke. Both end the engine.
@@ -189,6 +199,7 @@ impl EngineTask {
             let wait = self.clock.until(due);
             tokio::select! {
                 biased;
+                () = self.closing.cancelled(), if !self.inputs.is_closed() => self.inputs.close(),
                 first = self.inputs.recv() => {
                     let mut batch = vec![first?];
                     while batch.len() < BATCH_MAX {

@@ -11,12 +11,12 @@ use std::time::Duration;
 use policy::Instant;
 use policy::constitution::Constitution;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::api::{Api, ApiError, Listener};
 use crate::clock::{Clock, Rates};
 use crate::config::{ClockMode, Config};
-use crate::engine::{Engine, EngineConfig, EngineError, EngineTask};
+use crate::engine::{Engine, EngineConfig, EngineError};
 use crate::episode::audit::Audits;
 use crate::episode::host::Site;
 use crate::gateway::Gateway;
@@ -25,6 +25,8 @@ use effects::Performer;
 
 /// How long calls that are under way have to be settled after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(30);
+/// How long the last commit and the journal's closing may take after that.
+const CLOSE: Duration = Duration::from_secs(10);
 
 /// Why it does not run, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +61,9 @@ pub enum ServeError {
     /// A task that must not end has ended.
     #[error("go on: {0} has ended")]
     Ended(&'static str),
+    /// The writer does not come to its end.
+    #[error("close the journal within {CLOSE:?}; what was acknowledged is in it")]
+    Unclosed,
 }
 
 /// Runs until a signal ends it.
@@ -89,11 +94,16 @@ async fn serve(config: Config) -> Result<(), ServeError> {
     })
     .await?;
     let mut essential: JoinSet<Result<(), ServeError>> = JoinSet::new();
-    essential.spawn(writer(task));
+    let mut writer = tokio::spawn(task.run());
     let gateway = gateway(&engine, &config)?;
     let site = Site::new(config.netd_socket.clone(), config.state_dir.clone(), config.run_dir.clone());
     let performer = Performer::new(engine.clone(), &config, site.clone())?;
-    netd::subscribe(site, gateway.clone(), Arc::clone(performer.runs())).await.map_err(ServeError::Netd)?;
+    let subscribed = netd::subscribe(site, gateway.clone(), Arc::clone(performer.runs())).await;
+    let gone = subscribed.map_err(ServeError::Netd)?;
+    essential.spawn(async move {
+        gone.await;
+        Err(ServeError::Ended("the thread that netd hands listeners to"))
+    });
     for listen in &config.api.listen {
         let listener = Listener::open(listen).await?;
         let api = Api::new(engine.clone(), &config);
@@ -112,16 +122,26 @@ async fn serve(config: Config) -> Result<(), ServeError> {
         Err(ServeError::Ended("the performer of effects"))
     });
     ready();
-    let ended = tokio::select! {
-        () = wanted(&mut term, &mut interrupt) => Ok(()),
+    let (ended, writes) = tokio::select! {
+        () = wanted(&mut term, &mut interrupt) => (Ok(()), true),
+        written = &mut writer => (written_to_end(written).and(Err(ServeError::Ended("the engine"))), false),
         Some(ended) = essential.join_next() => match ended {
-            Ok(Ok(())) => Err(ServeError::Ended("the engine")),
-            Ok(Err(error)) => Err(error),
-            Err(_panicked) => Err(ServeError::Ended("a task")),
+            Ok(Err(error)) => (Err(error), true),
+            Ok(Ok(())) | Err(_) => (Err(ServeError::Ended("a task")), true),
         },
     };
     drain(&performer, &gateway, (&mut term, &mut interrupt)).await;
-    ended
+    engine.close();
+    ended.and(if writes { closed(writer).await } else { Ok(()) })
+}
+
+/// Waits for the last commit: a journal that was closed needs no recovery at the next start.
+async fn closed(writer: JoinHandle<Result<(), EngineError>>) -> Result<(), ServeError> {
+    tokio::time::timeout(CLOSE, writer).await.map_or(Err(ServeError::Unclosed), written_to_end)
+}
+
+fn written_to_end(written: Result<Result<(), EngineError>, JoinError>) -> Result<(), ServeError> {
+    written.unwrap_or(Err(EngineError::Stopped)).map_err(ServeError::Engine)
 }
 
 /// No run is started any more and those under way are ended, without a word to the core: after the next start it
@@ -139,10 +159,6 @@ async fn drain(performer: &Performer, gateway: &Gateway, (term, interrupt): (&mu
         () = tokio::time::sleep(DRAIN) => tracing::warn!("calls under way are left to their time limit"),
         () = wanted(term, interrupt) => tracing::warn!("a second signal: calls under way are left to their time limit"),
     }
-}
-
-async fn writer(task: EngineTask) -> Result<(), ServeError> {
-    task.run().await.map_err(ServeError::Engine)
 }
 
 async fn wanted(term: &mut Signal, interrupt: &mut Signal) {

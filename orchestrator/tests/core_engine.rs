@@ -189,3 +189,26 @@ async fn sixty_four_calls_at_once_never_overspend() {
     drop(engine);
     task.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_closed_engine_commits_what_waits_and_ends_while_handles_are_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.sqlite");
+    let running = open(&path).await;
+    assert_eq!(running.submit(create("a")).await, Reply::Created { agent: agent("a") });
+    let waiting = {
+        let engine = running.engine.clone();
+        tokio::spawn(async move { engine.submit(create("b")).await })
+    };
+    running.engine.close();
+    let waited = waiting.await.unwrap();
+    assert!(matches!(waited, Ok(Reply::Created { .. }) | Err(EngineError::Stopped)), "{waited:?}");
+    let hash = running.hash();
+    running.task.await.unwrap().unwrap();
+    assert!(matches!(running.engine.submit(create("c")).await, Err(EngineError::Stopped)));
+    // Closed, not left: SQLite has folded its log into the file.
+    assert!(!folder.path().join("journal.sqlite-wal").exists());
+    let again = open(&path).await;
+    assert_eq!(again.hash(), hash);
+    assert_eq!(again.submit(create("d")).await, Reply::Created { agent: agent("d") });
+}

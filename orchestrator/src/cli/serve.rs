@@ -55,7 +55,8 @@ pub fn run(args: Args) -> Exit {
                 | ServeError::Provider(_)
                 | ServeError::Api(_)
                 | ServeError::Netd(_)
-                | ServeError::Ended(_) => Exit::Io,
+                | ServeError::Ended(_)
+                | ServeError::Unclosed => Exit::Io,
             }
         }
     }

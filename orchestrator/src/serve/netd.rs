@@ -15,14 +15,22 @@ use crate::gateway::{Caller, Gateway};
 /// How long to wait before netd is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Subscribes, and keeps the subscription up from a thread of its own.
+/// Subscribes, and keeps the subscription up from a thread of its own. What it gives resolves when that thread is
+/// gone: then no listener comes any more, and nothing can be served.
 ///
 /// # Errors
 /// [`ClientError`] where netd is not there to begin with.
-pub(super) async fn subscribe(site: Site, gateway: Gateway, runs: Arc<Runs>) -> Result<(), ClientError> {
+pub(super) async fn subscribe(
+    site: Site,
+    gateway: Gateway,
+    runs: Arc<Runs>,
+) -> Result<impl Future<Output = ()> + Send + 'static, ClientError> {
     let runtime = tokio::runtime::Handle::current();
     let (sender, opened) = tokio::sync::oneshot::channel();
+    let (living, gone) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
+        // Dropped with the thread, however it ends.
+        let _living = living;
         let mut subscription = match Subscription::open(&site.netd_socket, Role::Gateway) {
             Ok(subscription) => {
                 drop(sender.send(Ok(())));
@@ -44,7 +52,8 @@ pub(super) async fn subscribe(site: Site, gateway: Gateway, runs: Arc<Runs>) -> 
             }
         }
     });
-    opened.await.unwrap_or(Err(ClientError::Unexpected))
+    opened.await.unwrap_or(Err(ClientError::Unexpected))?;
+    Ok(async move { drop(gone.await) })
 }
 
 fn again(site: &Site) -> Subscription {

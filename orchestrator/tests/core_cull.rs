@@ -193,7 +193,7 @@ fn an_admin_may_overturn_within_the_hold_window_and_not_after_it() {
     let mut settings = settings();
     settings.schedule.hold_window_ms = 2 * HOUR_MS;
     let mut shell = Shell::new(settings, cast());
-    shell.run_until(CULL.plus_ms(7 * HOUR_MS));
+    shell.run_until(CULL.plus_ms(HOUR_MS));
     let cull = shell.culls().pop().unwrap();
     assert_eq!(cull.state, DocketState::Held);
     let over = |name: &str, reprieve| Input::Override {
@@ -484,17 +484,19 @@ fn a_day_has_sixteen_versions_of_its_report_and_the_next_day_as_many() {
 fn a_judge_that_answers_nothing_is_paid_its_bound_and_one_that_was_not_reached_is_not() {
     for (judge, paid) in [(Judge::Away, false), (Judge::Mute, true)] {
         let mut shell = Shell::new(settings(), cast());
-        shell.run_until(CULL.plus_ms(6 * HOUR_MS));
+        shell.run_until(CULL);
         shell.judge = judge;
         let of_judge = |shell: &Shell| {
             let outcomes = shell.core.unknown_outcomes().filter(|(call, _)| call.starts_with("judge/"));
             outcomes.map(|(_, bound)| bound.nano()).collect::<Vec<_>>()
         };
-        let before = shell.treasury();
-        shell.run_until(CULL.plus_ms(6 * HOUR_MS + 1));
+        shell.run_until(CULL.plus_ms(1));
         let bounds = of_judge(&shell);
         assert_eq!(!bounds.is_empty(), paid);
-        assert_eq!(before - shell.treasury(), bounds.iter().sum::<i64>());
+        let before = shell.treasury();
+        shell.run_until(CULL.plus_ms(60_001));
+        let more = of_judge(&shell).iter().sum::<i64>() - bounds.iter().sum::<i64>();
+        assert_eq!((before - shell.treasury(), more > 0), (more, paid));
         shell.judge = Judge::Honest;
         shell.run_until(AFTER);
         assert_eq!(shell.culls().pop().unwrap().state, DocketState::Done);
@@ -543,4 +545,28 @@ fn names_of_the_platforms_own_parts_are_no_agents() {
     for name in ["darwin", "selftest-1", "listener", "listen"] {
         assert_eq!(create(name), Reply::Created { agent: agent(name) });
     }
+}
+
+#[test]
+fn a_docket_closes_when_every_last_episode_is_over_and_not_before() {
+    let names = ["idle-0", "idle-1", "idle-2", "idle-3", "work-0"];
+    let mut shell = condemned();
+    for name in names {
+        end(&mut shell, name, EpisodeEnd::Exit { code: 0 });
+    }
+    assert_eq!(shell.culls().pop().unwrap().state, DocketState::AppealsOpen);
+    let mut other = shell.clone();
+    end(&mut shell, "work-1", EpisodeEnd::Exit { code: 0 });
+    assert_eq!(shell.culls().pop().unwrap().state, DocketState::Executing);
+    end(&mut other, "work-1", EpisodeEnd::Stopped);
+    assert_eq!(other.culls().pop().unwrap().state, DocketState::AppealsOpen);
+}
+
+#[test]
+fn a_last_episode_that_does_not_end_has_until_the_deadline() {
+    let mut shell = condemned();
+    shell.run_until(CULL.plus_ms(6 * HOUR_MS));
+    assert_eq!(shell.culls().pop().unwrap().state, DocketState::AppealsOpen);
+    shell.run_until(CULL.plus_ms(6 * HOUR_MS + 1));
+    assert!(shell.culls().pop().unwrap().state > DocketState::AppealsOpen);
 }

@@ -52,6 +52,18 @@ impl Core {
         Ok(())
     }
 
+    /// Every last episode is over: nothing more can come, and the docket does not wait for its deadline. One that was
+    /// lost, or waits to be started, is not over.
+    pub(super) fn close_if_over(&mut self, now: Instant, id: DocketId) -> Result<(), Fault> {
+        let ended = |episode: &u64| !self.state.episodes.contains_key(episode);
+        let over = self.state.dockets.get(&id).is_some_and(|docket| {
+            let mut cases = docket.cases.values();
+            docket.state == DocketState::AppealsOpen
+                && cases.all(|case| case.withdrawn || case.episode.as_ref().is_some_and(ended))
+        });
+        if over { self.close_appeals(now, id) } else { Ok(()) }
+    }
+
     /// The judge answered: what its words are worth is for the strict reader to say.
     pub(super) fn judge_answered(&mut self, now: Instant, input: &Input) -> Result<Reply, Fault> {
         let Input::JudgeAnswered { docket: id, batch, stop_reason, text, usage, .. } = input else {

@@ -286,8 +286,9 @@ impl Core {
                 self.start_last_episode(now, docket, id)?;
             }
             Life::Condemned { docket } if lost => self.retry_last_episode(now, docket, id)?,
+            Life::Condemned { docket } => self.close_if_over(now, docket)?,
             Life::Alive if lost => self.want_again(now, id),
-            Life::Alive | Life::Condemned { .. } | Life::Removing { .. } | Life::Dead { .. } => {}
+            Life::Alive | Life::Removing { .. } | Life::Dead { .. } => {}
         }
         Ok(Reply::Done)
     }

@@ -5,12 +5,14 @@
     reason = "a command's answer goes to stdout, its errors to stderr"
 )]
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use policy::Exit;
 
 use super::with_causes;
 use crate::demo::drive::{DriveError, Options, drive};
+use crate::demo::files::Rates;
 
 /// Arguments of `darwin demo`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +23,9 @@ pub struct Args {
     /// Go on serving after the checks, until Ctrl-C
     #[arg(long)]
     serve: bool,
+    /// How fast the days pass; left out: `watch` on a terminal, `fast` elsewhere
+    #[arg(long, value_enum)]
+    pace: Option<Pace>,
     /// Keep journal, logs, signals and summary in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -32,14 +37,37 @@ pub struct Args {
     json: bool,
 }
 
+/// How fast the days pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Pace {
+    /// As fast as the agents work: seconds
+    Fast,
+    /// Ten days in about a minute
+    Watch,
+}
+
+impl Pace {
+    fn of_the_audience() -> Self {
+        if std::io::stdout().is_terminal() { Self::Watch } else { Self::Fast }
+    }
+
+    fn rates(self) -> Rates {
+        match self {
+            Self::Fast => Rates::default(),
+            Self::Watch => Rates::watch(),
+        }
+    }
+}
+
 /// Runs it: 0 where every check held, 1 where one did not.
 pub fn run(args: Args) -> Exit {
     if args.live_judge && std::env::var_os("ANTHROPIC_API_KEY").is_none_or(|key| key.is_empty()) {
         eprintln!("darwin demo: cannot ask the real judge: ANTHROPIC_API_KEY is not set");
         return Exit::Usage;
     }
-    let Args { days, serve, out, live_judge, json } = args;
-    match drive(&Options { days, serve, out, live_judge, json }) {
+    let Args { days, serve, pace, out, live_judge, json } = args;
+    let rates = pace.unwrap_or_else(Pace::of_the_audience).rates();
+    match drive(&Options { days, serve, rates, out, live_judge, json }) {
         Ok(ended) => {
             let failed: Vec<&str> =
                 ended.checks.iter().filter(|check| !check.held).map(|check| check.name).collect();

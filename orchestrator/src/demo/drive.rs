@@ -38,6 +38,8 @@ pub struct Options {
     pub days: u32,
     /// Whether to go on serving after the checks.
     pub serve: bool,
+    /// How fast the days pass.
+    pub rates: Rates,
     /// Where to keep what the run leaves.
     pub out: Option<PathBuf>,
     /// Whether the real judge scores.
@@ -277,7 +279,7 @@ impl Run {
             self.pause(runtime, Duration::from_millis(50))?;
         }
         stage.stop_serve();
-        stage.set_rates(Rates::default());
+        stage.set_rates(self.options.rates);
         Ok(stage.start_serve()?)
     }
 

@@ -21,8 +21,17 @@ mod sys;
 pub use hand::own_cookie as own_netns_cookie;
 pub use head::HeadError;
 
+/// Marks every descriptor but the standard three, so that no program which this process starts gets what whoever
+/// started it had left open. All our programs call this first.
+///
+/// # Errors
+/// The kernel's, before 5.11.
+pub fn keep_descriptors() -> std::io::Result<()> {
+    sys::keep_descriptors().map_err(std::io::Error::from)
+}
+
 /// Tells the operator something: a line on stderr, which the service manager keeps.
 #[expect(clippy::print_stderr, reason = "the one place where the daemon writes to its log")]
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     eprintln!("darwin-netd: {line}");
 }

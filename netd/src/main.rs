@@ -7,6 +7,10 @@ use netd::cli::{self, Cli};
 use policy::Exit;
 
 fn main() -> ExitCode {
+    if let Err(error) = netd::keep_descriptors() {
+        netd::say(&format!("cannot mark descriptors as its own, which Linux 5.11 can: {error}"));
+        return ExitCode::from(Exit::Io.code());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,5 +1,5 @@
 //! `darwin`: start-up order and nothing else.
-#![expect(clippy::print_stderr, reason = "usage errors of a command line go to stderr")]
+#![expect(clippy::print_stderr, reason = "errors of the start go to stderr")]
 
 use std::process::ExitCode;
 
@@ -8,6 +8,10 @@ use orchestrator::cli::Cli;
 use policy::Exit;
 
 fn main() -> ExitCode {
+    if let Err(error) = netd::keep_descriptors() {
+        eprintln!("darwin: cannot mark descriptors as its own, which Linux 5.11 can: {error}");
+        return ExitCode::from(Exit::Io.code());
+    }
     match Cli::try_parse() {
         Ok(cli) => cli.run(),
         Err(error) => {

@@ -81,7 +81,9 @@ fn probe() {
         ("unshare_user", told(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER))),
         ("umount", told(nix::mount::umount("/tmp"))),
         ("host_files", Path::new("/etc/passwd").exists().to_string()),
+        ("oom_score", fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default().trim().to_owned()),
         ("home", std::env::var("HOME").unwrap_or_else(|_unset| "unset".to_owned())),
+        ("left_open", fs::symlink_metadata(LEFT_OPEN).is_ok().to_string()),
         ("given", std::env::var("GIVEN").unwrap_or_default()),
     ];
     for (name, value) in facts {
@@ -178,6 +180,8 @@ fn run(command: &[&str]) -> Ran {
     Ran { reports, log, code: child.wait().unwrap().code() }
 }
 
+/// The first free descriptor from 77 on.
+const LEFT_OPEN: &str = "/proc/self/fd/77";
 const PROBE: [&str; 5] = ["/probe", "--ignored", "--exact", "probe", "--nocapture"];
 
 fn facts(log: &str) -> BTreeMap<&str, &str> {
@@ -186,6 +190,10 @@ fn facts(log: &str) -> BTreeMap<&str, &str> {
 
 #[test]
 fn a_confined_run_has_only_what_it_needs() {
+    // Somebody who starts us may have left the host's root folder open.
+    let root = fs::File::open("/").unwrap();
+    nix::fcntl::fcntl(&root, nix::fcntl::FcntlArg::F_DUPFD(77)).unwrap();
+    assert!(fs::symlink_metadata(LEFT_OPEN).is_ok());
     let ran = run(&PROBE);
     assert_eq!(ran.reports, ["ready", "running", "exit 0"], "{}", ran.log);
     assert_eq!(ran.code, Some(0));
@@ -217,7 +225,9 @@ fn a_confined_run_has_only_what_it_needs() {
         ("unshare_user", "EPERM"),
         ("umount", "EPERM"),
         ("host_files", "false"),
+        ("oom_score", "1000"),
         ("home", "unset"),
+        ("left_open", "false"),
         ("given", "1"),
     ];
     for (name, value) in expected {

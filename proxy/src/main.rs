@@ -10,6 +10,10 @@ use tracing_subscriber::EnvFilter;
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    if let Err(error) = netd::keep_descriptors() {
+        tracing::error!("cannot mark descriptors as its own, which Linux 5.11 can: {error}");
+        return ExitCode::from(Exit::Io.code());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

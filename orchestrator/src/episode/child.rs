@@ -224,6 +224,8 @@ fn init() -> Result<u8, InsideError> {
     nix::unistd::sethostname("agent").map_err(kernel("name the host"))?;
     super::root::enter(&plan).map_err(InsideError::Root)?;
     limit(plan.limits)?;
+    // Where memory ends, the agent is to go before the control plane, whose user it has. Without a /proc it is not told.
+    drop(fs::write("/proc/self/oom_score_adj", "1000"));
     give_up_capabilities()?;
     nix::sys::prctl::set_no_new_privs().map_err(kernel("rule out new rights"))?;
     // The agent has our user: without this it could open our descriptors through /proc/1/fd.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use policy::egress::Cleared;
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that a direction moves at once.
@@ -190,6 +191,8 @@ impl Tunnel<'_> {
                     return if is_down { Way::ToGone } else { sink(from).await };
                 }
                 activity.touch();
+                // Readiness and try_* take no budget: a tunnel that is never idle would outlive its stop.
+                consume_budget().await;
             }
         }
     }
@@ -236,6 +239,7 @@ async fn write_all(to: &TcpStream, mut bytes: &[u8], counter: &AtomicU64) -> io:
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
+        consume_budget().await;
     }
     Ok(())
 }
@@ -258,5 +262,33 @@ async fn sink(from: &TcpStream) -> Way {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_reset) => return Way::FromReset,
         }
+        consume_budget().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_writer_that_never_waits_still_gives_way() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_far, _address) = listener.accept().await.unwrap();
+        let (counter, mut turns) = (AtomicU64::new(0), 0);
+        // Few enough bytes for the socket's buffer, more than one turn's budget of steps.
+        let writing = async {
+            for _ in 0..1000 {
+                write_all(&to, b"x", &counter).await.unwrap();
+            }
+        };
+        tokio::pin!(writing);
+        std::future::poll_fn(|context| {
+            turns += 1;
+            writing.as_mut().poll(context)
+        })
+        .await;
+        assert_eq!(counter.load(Ordering::Relaxed), 1000);
+        assert!(turns > 3, "1000 writes took {turns} turns");
     }
 }

@@ -1,5 +1,8 @@
 //! A new policy is in force at once and for live tunnels too; a bad one changes nothing.
 
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{Recorder, Stage, head, opaque, within};
@@ -30,6 +33,42 @@ async fn a_reload_closes_what_is_now_refused_and_nothing_else() {
     assert_eq!(ends, [serde_json::json!("policy"), serde_json::json!("client_fin"), serde_json::Value::Null]);
     assert_eq!(left.lines[0]["revision"], before);
     assert_ne!(left.lines[2]["revision"], before);
+}
+
+/// Both ends on threads of their own, so that the proxy's one worker always finds something to move.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_reload_closes_a_tunnel_that_is_never_idle() {
+    let origin = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = origin.local_addr().unwrap().port();
+    let drain = std::thread::spawn(move || {
+        let (mut from, _client) = origin.accept().unwrap();
+        let mut buffer = vec![0; 1 << 20];
+        while from.read(&mut buffer).is_ok_and(|count| count > 0) {}
+    });
+    let stage = Stage::new(&opaque("a.example", port)).await;
+    stage.names.set("a.example", &["127.0.0.1"]);
+    let mut client = stage.tunnel(&format!("a.example:{port}")).await.into_std().unwrap();
+    client.set_nonblocking(false).unwrap();
+    let (moving, moves) = tokio::sync::oneshot::channel();
+    let flood = std::thread::spawn(move || {
+        let bytes = vec![7; 1 << 20];
+        for _ in 0..64 {
+            client.write_all(&bytes).unwrap();
+        }
+        moving.send(()).unwrap();
+        while client.write_all(&bytes).is_ok() {}
+        Instant::now()
+    });
+    within(moves).await.unwrap();
+    stage.write_policy(&opaque("b.example", port));
+    let begun = Instant::now();
+    stage.server.reload().await;
+    let ended = within(tokio::task::spawn_blocking(move || flood.join().unwrap())).await.unwrap();
+    let took = ended.saturating_duration_since(begun);
+    assert!(took < Duration::from_secs(1), "it was closed after {took:?}");
+    drain.join().unwrap();
+    let left = stage.finish().await;
+    assert_eq!(left.line()["closed_by"], "policy");
 }
 
 #[tokio::test(flavor = "multi_thread")]

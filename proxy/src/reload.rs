@@ -22,7 +22,8 @@ type Mark = Option<(SystemTime, u64, u64)>;
 
 /// Follows the policy file until the drain.
 pub(crate) async fn follow(shared: Arc<Shared>) {
-    let mut seen = mark(&shared.config.policy);
+    // The first look reads again: the file may have changed between its loading and now.
+    let mut seen = None;
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}

@@ -93,7 +93,7 @@ struct Head {
     log_buffer: Vec<u8>,
 }
 
-/// Serves until a signal to stop. Then the doors are shut and the walls are left as they are.
+/// Serves until a signal to stop or a failure. Either way the doors are shut then, and the walls left as they are.
 pub(crate) fn serve(given: Given) -> Result<(), HeadError> {
     let Given { config, listener, hand, stop, spool, run, files_max } = given;
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(HeadError::Watch)?;
@@ -116,9 +116,9 @@ pub(crate) fn serve(given: Given) -> Result<(), HeadError> {
     let hand_too = head.hand.try_clone().map_err(|_error| HeadError::Watch(Errno::EMFILE))?;
     head.watch(&hand_too, Watched::Hand)?;
     head.watch(&stop, Watched::Stop)?;
-    head.run(&listener, &stop)?;
+    let ran = head.run(&listener, &stop);
     head.stop();
-    Ok(())
+    ran
 }
 
 impl Head {

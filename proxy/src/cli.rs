@@ -27,7 +27,7 @@ pub struct Cli {
 enum Command {
     /// Serve confined agents (listeners from netd) and --listen addresses.
     Serve(Serve),
-    /// Say what the policy says of one target: 0 allowed, 1 refused, 3 bad policy.
+    /// Say what the policy says of one target: 0 allowed, 1 refused, 2 could not tell, 3 bad policy.
     Check(Check),
 }
 
@@ -209,8 +209,15 @@ fn check(args: &Check) -> Exit {
         Ok(policies) => policies,
         Err(exit) => return exit,
     };
-    let surroundings =
-        Surroundings { own_addresses: host::own_addresses().unwrap_or_default(), own_ports: Vec::new() };
+    let own_addresses = match host::own_addresses() {
+        Ok(own_addresses) => own_addresses,
+        // Without them a target that is this host would be called allowed.
+        Err(error) => {
+            tell(&format!("cannot tell whether the target is this host: {error}"));
+            return Exit::Unknown;
+        }
+    };
+    let surroundings = Surroundings { own_addresses, own_ports: Vec::new() };
     let decided = Authority::parse(args.target.as_bytes())
         .map_err(|_malformed| Refusal { code: Code::MalformedTarget, rule: None })
         .and_then(|wanted| decide(policies.profiles.get(&args.profile), &wanted, &surroundings));

@@ -122,7 +122,7 @@ async fn serve(config: Config) -> Result<(), ServeError> {
         Err(ServeError::Ended("the performer of effects"))
     });
     ready();
-    let (ended, writes) = tokio::select! {
+    let (outcome, is_open) = tokio::select! {
         () = wanted(&mut term, &mut interrupt) => (Ok(()), true),
         written = &mut writer => (written_to_end(written).and(Err(ServeError::Ended("the engine"))), false),
         Some(ended) = essential.join_next() => match ended {
@@ -132,7 +132,7 @@ async fn serve(config: Config) -> Result<(), ServeError> {
     };
     drain(&performer, &gateway, (&mut term, &mut interrupt)).await;
     engine.close();
-    ended.and(if writes { closed(writer).await } else { Ok(()) })
+    outcome.and(if is_open { closed(writer).await } else { Ok(()) })
 }
 
 /// Waits for the last commit: a journal that was closed needs no recovery at the next start.

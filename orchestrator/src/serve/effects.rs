@@ -363,9 +363,9 @@ fn told(answered: &Result<Answered, NoAnswer>) -> Result<Told, Untold> {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, body: &Value) -> Result<Answered, NoAnswer> {
+    fn answered(status: u16, body: &Value) -> Answered {
         let status = hyper::StatusCode::from_u16(status).unwrap();
-        Ok(Answered { status, headers: hyper::HeaderMap::new(), body: Bytes::from(body.to_string()) })
+        Answered { status, headers: hyper::HeaderMap::new(), body: Bytes::from(body.to_string()) }
     }
 
     fn whole() -> Value {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_whole_answer_is_told() {
-        assert_eq!(told(&answered(200, &whole())).unwrap().text, "yes");
+        assert_eq!(told(&Ok(answered(200, &whole()))).unwrap().text, "yes");
     }
 
     #[test]
@@ -388,15 +388,15 @@ mod tests {
         no_content["content"] = Value::Null;
         for (answered, billed) in [
             (Err(NoAnswer::Unknown("late".to_owned())), true),
-            (answered(502, &json!({})), true),
-            (answered(504, &json!({})), true),
-            (answered(200, &no_usage), true),
-            (answered(200, &no_content), true),
-            (answered(200, &json!([])), true),
+            (Ok(answered(502, &json!({}))), true),
+            (Ok(answered(504, &json!({}))), true),
+            (Ok(answered(200, &no_usage)), true),
+            (Ok(answered(200, &no_content)), true),
+            (Ok(answered(200, &json!([]))), true),
             (Err(NoAnswer::NotSent("refused".to_owned())), false),
-            (answered(200, &json!({"type": "error"})), false),
-            (answered(429, &json!({})), false),
-            (answered(500, &json!({})), false),
+            (Ok(answered(200, &json!({"type": "error"}))), false),
+            (Ok(answered(429, &json!({}))), false),
+            (Ok(answered(500, &json!({}))), false),
         ] {
             let untold = told(&answered).err().map(|untold| untold.maybe_billed);
             assert_eq!(untold, Some(billed), "{answered:?}");

@@ -97,7 +97,7 @@ async fn a_changed_file_is_in_force_without_being_told() {
     stage.write_policy("report_only = false\n");
     within(async {
         while stage.server.revision() == before {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
     .await;

@@ -61,3 +61,32 @@ fn every_promise_names_a_test_that_exists() {
         assert!(root().join(path).exists(), "docs/security.md names {path}, which does not exist");
     }
 }
+
+fn packaged(file: &str) -> String {
+    std::fs::read_to_string(root().join("packaging").join(file)).expect("a file of packaging/")
+}
+
+#[test]
+fn what_the_packaged_control_plane_writes_is_its_users() {
+    let unit = packaged("systemd/darwin.service");
+    for line in ["User=darwin", "StateDirectory=darwin-core", "RuntimeDirectory=darwin-core"] {
+        assert!(unit.lines().any(|found| found == line), "{line} is not in darwin.service");
+    }
+    let text = packaged("darwin.toml");
+    for key in ["journal", "state_dir", "run_dir"] {
+        let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).expect(key);
+        let path = line.split('"').nth(1).expect("a path in quotes");
+        let owned = path.starts_with("/var/lib/darwin-core") || path.starts_with("/run/darwin-core");
+        assert!(owned, "{key} = {path}: the service's user cannot write there");
+    }
+    assert!(text.contains("\"unix:/run/darwin-core/"), "the interface's socket is not in the unit's folder");
+}
+
+#[test]
+fn the_packaged_policy_has_the_profiles_that_the_economy_names() {
+    let policy = packaged("policy.toml");
+    let lives = orchestrator::core::settings::Settings::default().lives;
+    for profile in [lives.profile, lives.condemned_profile] {
+        assert!(policy.contains(&format!("[profiles.{profile}]")), "policy.toml has no profile {profile}");
+    }
+}

@@ -25,6 +25,8 @@ use crate::api::client::{AskError, ask};
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long after the last day an open docket is waited for, by the platform's clock.
+const PATIENCE_MS: i64 = 4 * DAY_MS;
 /// Longest that the platform's clock may stand still before the run is given up.
 pub(super) const STALLED: Duration = Duration::from_mins(2);
 
@@ -86,6 +88,9 @@ pub enum DriveError {
     /// Time stood still.
     #[error("wait longer: the platform's clock has stood still for {0:?}")]
     Stalled(Duration),
+    /// The last day is over by far, and no judgement came.
+    #[error("end: a docket still waits for its judgement; `darwin-serve.log` says why, and `--out` keeps it")]
+    Undecided,
     /// The folder for what is kept.
     #[error("keep the run's files in {path}")]
     Keep {
@@ -114,6 +119,7 @@ impl DriveError {
             | Self::Start(_)
             | Self::Image(_)
             | Self::Stalled(_)
+            | Self::Undecided
             | Self::Keep { .. }
             | Self::Interrupted => Exit::Io,
         }
@@ -294,6 +300,9 @@ impl Run {
             if standing.last_ms >= end_ms && !standing.docket_open {
                 runtime.block_on(tables.close());
                 return Ok(());
+            }
+            if standing.last_ms >= end_ms + PATIENCE_MS {
+                return Err(DriveError::Undecided);
             }
             if standing.last_ms != last_ms {
                 (last_ms, moved) = (standing.last_ms, HostInstant::now());

@@ -224,7 +224,7 @@ pub fn write_serve(
         "netd": {"socket": places.netd_socket()},
         "api": {"listen": [format!("unix:{}", places.api().display())]},
         "provider": {
-            "base_url": format!("https://localhost:{}", provider.port()),
+            "base_url": format!("https://127.0.0.1:{}", provider.port()),
             "ca_file": places.serve.join("ca.pem"),
         },
         "webhooks": {"secret_file": places.serve.join("webhook.secret")},

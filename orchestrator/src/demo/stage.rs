@@ -371,7 +371,7 @@ fn ourselves(subcommand: &str) -> Result<Program, SpawnError> {
 fn issue(authority: &Authority, places: &Places) -> Result<(), StageError> {
     authority.issue(&places.world, "market", &[MARKET])?;
     authority.issue(&places.world, "library", &[LIBRARY])?;
-    authority.issue(&places.provider, "provider", &["localhost"])?;
+    authority.issue(&places.provider, "provider", &["127.0.0.1"])?;
     files::write(&places.serve.join("ca.pem"), authority.certificate_pem(), 0o644)?;
     let secret = webhook_secret().map_err(StageError::Random)?;
     for (folder, name) in [(&places.world, "webhook.secret"), (&places.serve, "webhook.secret")] {

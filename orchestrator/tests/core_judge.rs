@@ -16,13 +16,13 @@ use std::sync::LazyLock;
 use core_script::{Judge, START, Shell, cast, honest, settings};
 use orchestrator::core::docket::DocketState;
 use orchestrator::core::effect::Effect;
-use policy::time::{DAY_MS, HOUR_MS};
+use policy::time::DAY_MS;
 use proptest::prelude::*;
 
-/// A docket at the moment before its appeals close: five appellants, of whom two may live.
+/// A docket at the moment before its judge is asked: five appellants, of whom two may live.
 static BEFORE: LazyLock<Shell> = LazyLock::new(|| {
     let mut shell = Shell::new(settings(), cast());
-    shell.run_until(START.plus_ms(11 * DAY_MS + 6 * HOUR_MS));
+    shell.run_until_asked();
     shell
 });
 
@@ -36,11 +36,7 @@ fn lives_with(reply: String) -> (usize, DocketState) {
 
 /// The frame that the judge is going to be shown.
 fn frame() -> String {
-    let mut shell = BEFORE.clone();
-    shell.forget_effects();
-    shell.now = START.plus_ms(11 * DAY_MS + 6 * HOUR_MS);
-    shell.submit(orchestrator::core::input::Input::Tick);
-    let open = shell.core.open_effects();
+    let open = BEFORE.core.open_effects();
     let user = open.into_iter().find_map(|effect| match effect {
         Effect::AskJudge { user, .. } => Some(user),
         _ => None,

@@ -145,6 +145,23 @@ impl Shell {
         self.now = end;
     }
 
+    /// Does everything that is to be done before the judge is asked for the first time.
+    pub fn run_until_asked(&mut self) {
+        loop {
+            match self.queue.front() {
+                Some(Effect::AskJudge { .. }) => return,
+                Some(_) => {
+                    let effect = self.queue.pop_front().unwrap();
+                    self.perform(effect);
+                }
+                None => {
+                    self.now = self.now.max(self.core.next_due().unwrap());
+                    self.submit(Input::Tick);
+                }
+            }
+        }
+    }
+
     /// Drops what waits to be performed: the shell dies with it.
     pub fn forget_effects(&mut self) {
         self.queue.clear();

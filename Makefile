@@ -10,7 +10,7 @@ STAMPS := $(CARGO_TARGET_DIR)/stamps
 PREFIX ?= /usr/local
 DEMO_ARGS ?=
 
-.PHONY: help run build test test-netns lint fmt bench install clean
+.PHONY: help run build test test-netns lint fmt install clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)

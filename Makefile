@@ -65,7 +65,7 @@ quick := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_P
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/tools
 
 $(STAMPS)/nextest: $(STAMPS)/packages-build
-	command -v cargo-nextest >/dev/null || $(quick) cargo install --locked cargo-nextest
+	command -v cargo-nextest >/dev/null || $(quick) cargo install --locked --no-default-features --features default-no-update cargo-nextest
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/deny: $(STAMPS)/packages-build

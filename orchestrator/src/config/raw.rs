@@ -16,6 +16,9 @@ use crate::core::settings::Settings;
 
 type Text = Spanned<String>;
 
+/// The end of the year 9999: text of instants has four digits for a year.
+const START_MS_MAX: i64 = 253_402_300_799_999;
+
 /// Longest wait for a provider's whole answer, unless told otherwise.
 const TIMEOUT_S: u64 = 600;
 
@@ -43,7 +46,7 @@ pub(super) struct File {
     #[serde(default)]
     images: BTreeMap<Spanned<String>, RawImage>,
     #[serde(default)]
-    economy: Option<Spanned<Settings>>,
+    economy: Option<Settings>,
     #[serde(default)]
     clock: RawClock,
 }
@@ -58,7 +61,7 @@ struct RawNetd {
 #[serde(default, deny_unknown_fields)]
 struct RawApi {
     listen: Vec<Text>,
-    operators: Vec<u32>,
+    operators: Vec<Spanned<u32>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -121,7 +124,8 @@ impl File {
         let judge = self.judge.check(provider.as_ref(), environment, notes);
         let digest = self.digest.check(provider.as_ref(), environment, notes);
         if self.provider.base_url.is_none() {
-            notes.note(&(0..0), "provider.base_url is missing, such as \"https://api.anthropic.com\"");
+            let what = "provider.base_url is missing, such as \"https://api.anthropic.com\"";
+            notes.note_missing("provider.base_url", what);
         }
         let webhook_secrets = self.webhooks.secret_file.as_ref().map(|file| webhook_secrets(file, notes));
         let images = check_images(self.images, notes);
@@ -150,8 +154,18 @@ impl File {
 impl RawApi {
     fn check(self, notes: &mut Mistakes<'_>) -> Api {
         let listen = self.listen.iter().filter_map(|text| check_listen(text, notes)).collect();
-        Api { listen, operators: self.operators }
+        let operators = self.operators.iter().filter_map(|user| check_user(user, notes)).collect();
+        Api { listen, operators }
     }
+}
+
+fn check_user(user: &Spanned<u32>, notes: &mut Mistakes<'_>) -> Option<u32> {
+    // The kernel's word for "no user": it is nobody's.
+    if *user.get_ref() == u32::MAX {
+        notes.note(&user.span(), format!("{} is no user's number", u32::MAX));
+        return None;
+    }
+    Some(*user.get_ref())
 }
 
 fn check_listen(text: &Text, notes: &mut Mistakes<'_>) -> Option<Listen> {
@@ -328,12 +342,10 @@ fn check_seed(text: &Text, notes: &mut Mistakes<'_>) -> Option<String> {
 }
 
 /// What genesis would say of them, said before there is a journal.
-fn check_economy(raw: Option<Spanned<Settings>>, notes: &mut Mistakes<'_>) -> Settings {
-    let Some(raw) = raw else { return Settings::default() };
-    let span = raw.span();
-    let settings = raw.into_inner();
-    if let Err(error) = crate::core::rules::check(&settings) {
-        notes.note(&span, format!("economy: {error}"));
+fn check_economy(raw: Option<Settings>, notes: &mut Mistakes<'_>) -> Settings {
+    let settings = raw.unwrap_or_default();
+    for mistake in crate::core::rules::check(&settings) {
+        notes.note_at(&format!("economy.{}", mistake.key), mistake.what);
     }
     settings
 }
@@ -343,6 +355,9 @@ impl RawClock {
         let Some(raw) = self.accelerated else { return ClockMode::Real };
         let span = raw.span();
         let raw = raw.into_inner();
+        if !(0..=START_MS_MAX).contains(&raw.start_ms) {
+            notes.note(&span, format!("start_ms is milliseconds since 1970, at most {START_MS_MAX}"));
+        }
         if raw.busy_rate == 0 || raw.idle_rate < raw.busy_rate {
             notes.note(&span, "an accelerated clock needs 1 <= busy_rate <= idle_rate");
         }
@@ -357,7 +372,7 @@ impl RawClock {
 
 fn required(text: Option<&Text>, key: &str, notes: &mut Mistakes<'_>) -> Option<PathBuf> {
     if text.is_none() {
-        notes.note(&(0..0), format!("{key} is missing"));
+        notes.note_missing(key, &format!("{key} is missing"));
     }
     text.and_then(|text| absolute(text, notes))
 }

@@ -31,6 +31,20 @@ impl<'t> Mistakes<'t> {
         self.found.push(Mistake::at(self.text, span.start, what));
     }
 
+    /// Notes one at a dotted path of keys; where the text does not have it, at the innermost table that it has.
+    pub fn note_at(&mut self, path: &str, what: impl Into<String>) {
+        let (span, whole) = place(self.text, path);
+        let what = what.into();
+        self.note(&span, if whole { what } else { format!("{path}: {what}") });
+    }
+
+    /// Notes that a key is missing, unless the text has it: then what is wrong with it has been noted.
+    pub fn note_missing(&mut self, path: &str, what: &str) {
+        if !place(self.text, path).1 {
+            self.note(&(0..0), what);
+        }
+    }
+
     /// All of them, in the order of the text.
     ///
     /// # Errors
@@ -40,6 +54,22 @@ impl<'t> Mistakes<'t> {
         self.found.dedup();
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
+}
+
+/// Where the value at a dotted path stands, and whether it is all there; else its innermost table that is.
+fn place(text: &str, path: &str) -> (Range<usize>, bool) {
+    let (table, _syntax) = DeTable::parse_recoverable(text);
+    let mut span = 0..0;
+    let mut table = Some(table.get_ref());
+    for name in path.split('.') {
+        let Some((_key, value)) = table.and_then(|table| table.iter().find(|(key, _)| key.get_ref() == name))
+        else {
+            return (span, false);
+        };
+        span = value.span();
+        table = value.get_ref().as_table();
+    }
+    (span, true)
 }
 
 /// Reads `text`, noting what is wrong. `None` where it is no TOML at all, or where what is wrong cannot be left out.

@@ -113,3 +113,39 @@ fn the_example_file_lacks_nothing_but_the_secret_that_it_names() {
     let found = Config::parse(text, &|_| Some("sk-1".to_owned())).map(drop).unwrap_err();
     assert!(found.len() == 1 && found[0].what.contains("secrets"), "{found:?}");
 }
+
+#[test]
+fn every_mistake_of_the_economy_has_its_own_place() {
+    let text = format!(
+        "{WHOLE}[economy.quota]\nshare_bps = 0\npasses = 6\n[economy.appeal]\nwindow_ms = 0\n[economy.judge]\nmodel = \"x\"\n"
+    );
+    let lines = mistakes(&text);
+    let places: Vec<&str> = lines.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["30:13", "31:10", "33:13", "35:9"], "{lines:?}");
+}
+
+#[test]
+fn a_mistake_about_a_default_is_told_at_its_table() {
+    // Only the warning is given; what contradicts it is the default of another key.
+    let text = format!("{WHOLE}[economy.schedule]\nwarning_ms = 1\n");
+    let lines = mistakes(&text);
+    assert!(lines.len() == 1 && lines[0].starts_with("29:1: economy.schedule.warning_least_ms"), "{lines:?}");
+}
+
+#[test]
+fn a_key_of_another_type_is_told_once() {
+    let lines = mistakes(&WHOLE.replace("state_dir = \"/var/lib/darwin\"", "state_dir = 5"));
+    assert!(lines.len() == 1 && lines[0].starts_with("3:13"), "{lines:?}");
+}
+
+#[test]
+fn numbers_that_are_nobodys_and_times_after_all_calendars_are_refused() {
+    let text = WHOLE
+        .replace("[api]", "[api]\noperators = [1000, 4294967295]")
+        .replace("start_ms = 0", "start_ms = 9223372036854775807");
+    assert_eq!(mistakes(&text).len(), 2);
+    assert_eq!(
+        Config::parse(&WHOLE.replace("[api]", "[api]\noperators = [1000]"), &with_key).unwrap().api.operators,
+        [1000]
+    );
+}

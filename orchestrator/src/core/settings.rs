@@ -73,7 +73,9 @@ impl Default for ModelSettings {
         Self {
             prices: PriceBook::default().rows().to_vec(),
             menu: vec!["claude-sonnet-5-5".to_owned(), "claude-haiku-5-5".to_owned()],
-            prompt_tokens_min: 1_000,
+            // The constitution and the shortest of messages, as the gateway bounds them: fewer, and an agent that
+            // can call nothing any more would not be seen to starve.
+            prompt_tokens_min: 8_000,
             provider: "anthropic".to_owned(),
         }
     }

@@ -49,15 +49,23 @@ impl CullRules {
     /// Checks settings.
     ///
     /// # Errors
-    /// [`SettingError`] names the first setting that is out of its range.
+    /// [`SettingError`] names the first setting that is out of its range; [`CullRules::mistakes`] names all.
     pub fn parse(settings: CullSettings) -> Result<Self, SettingError> {
-        within("period_days", settings.period_days, 1..=36_500, "1 to 36500")?;
-        within("performance_share_bps", settings.performance_share_bps, 0..=BPS, "0 to 10000")?;
-        if settings.idle_under_nano.is_negative() {
-            let found = settings.idle_under_nano.nano();
-            return Err(SettingError { setting: "idle_under_nano", found, range: "0 or more" });
+        match Self::mistakes(&settings).into_iter().next() {
+            Some(first) => Err(first),
+            None => Ok(Self(settings)),
         }
-        Ok(Self(settings))
+    }
+
+    /// Every setting that is out of its range.
+    pub fn mistakes(settings: &CullSettings) -> Vec<SettingError> {
+        let share = i64::from(settings.performance_share_bps);
+        let found = [
+            within("period_days", settings.period_days.into(), 1..=36_500, "1 to 36500"),
+            within("performance_share_bps", share, 0..=BPS.into(), "0 to 10000"),
+            within("idle_under_nano", settings.idle_under_nano.nano(), 0..=i64::MAX, "0 or more"),
+        ];
+        found.into_iter().flatten().collect()
     }
 
     /// The settings that were checked.

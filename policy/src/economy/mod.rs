@@ -45,18 +45,14 @@ pub struct SettingError {
     pub range: &'static str,
 }
 
-/// `value`, if it lies in `range`.
+/// What is wrong with `found`, if it lies outside `range`.
 fn within(
     setting: &'static str,
-    value: u32,
-    range: std::ops::RangeInclusive<u32>,
+    found: i64,
+    range: std::ops::RangeInclusive<i64>,
     said: &'static str,
-) -> Result<u32, SettingError> {
-    if range.contains(&value) {
-        Ok(value)
-    } else {
-        Err(SettingError { setting, found: i64::from(value), range: said })
-    }
+) -> Option<SettingError> {
+    (!range.contains(&found)).then_some(SettingError { setting, found, range: said })
 }
 
 /// The whole in basis points.

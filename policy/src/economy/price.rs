@@ -104,21 +104,31 @@ impl PriceBook {
     /// Checks rows, in any order. A model that has none cannot be called.
     ///
     /// # Errors
-    /// [`PriceError`] for tiers out of order and for two rows with one beginning.
+    /// [`PriceError`] for tiers out of order and for two rows with one beginning; [`PriceBook::mistakes`] names all.
     pub fn parse(mut rows: Vec<PriceRow>) -> Result<Self, PriceError> {
-        rows.sort_by(|one, other| (&one.model, one.from).cmp(&(&other.model, other.from)));
-        for row in &rows {
-            let starts = row.tiers.first().is_some_and(|tier| tier.over_tokens == 0);
-            if !starts || !row.tiers.is_sorted_by(|low, high| low.over_tokens < high.over_tokens) {
-                return Err(PriceError::Tiers { model: row.model.clone() });
-            }
+        if let Some(first) = Self::mistakes(&rows).into_iter().next() {
+            return Err(first);
         }
-        for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
-            if row.model == next.model && row.from == next.from {
-                return Err(PriceError::Twice { model: row.model.clone(), from: row.from });
-            }
-        }
+        rows.sort_by(|one, other| one.place().cmp(&other.place()));
         Ok(Self { rows })
+    }
+
+    /// Every row that contradicts itself or another.
+    pub fn mistakes(rows: &[PriceRow]) -> Vec<PriceError> {
+        let orderly = |row: &&PriceRow| {
+            row.tiers.first().is_some_and(|tier| tier.over_tokens == 0)
+                && row.tiers.is_sorted_by(|low, high| low.over_tokens < high.over_tokens)
+        };
+        let tiers = rows.iter().filter(|row| !orderly(row));
+        let mut found: Vec<_> = tiers.map(|row| PriceError::Tiers { model: row.model.clone() }).collect();
+        let mut places: Vec<_> = rows.iter().map(PriceRow::place).collect();
+        places.sort_unstable();
+        for (one, next) in places.iter().zip(places.iter().skip(1)) {
+            if one == next {
+                found.push(PriceError::Twice { model: one.0.to_owned(), from: one.1 });
+            }
+        }
+        found
     }
 
     /// The rows, by model and instant.
@@ -141,6 +151,11 @@ impl PriceBook {
 }
 
 impl PriceRow {
+    /// What orders rows, and no two may share: the model and the beginning.
+    fn place(&self) -> (&str, Instant) {
+        (&self.model, self.from)
+    }
+
     /// The most that a call can cost: the dearest prompt rate of any tier that a prompt of up to
     /// `input_tokens_max` can fall in, and the dearest output rate for `max_tokens`. `None` where it fits no
     /// amount.

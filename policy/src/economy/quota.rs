@@ -37,12 +37,22 @@ impl QuotaRules {
     /// Checks settings.
     ///
     /// # Errors
-    /// [`SettingError`] names the first setting that is out of its range.
+    /// [`SettingError`] names the first setting that is out of its range; [`QuotaRules::mistakes`] names all.
     pub fn parse(settings: QuotaSettings) -> Result<Self, SettingError> {
-        within("share_bps", settings.share_bps, 1..=BPS, "1 to 10000")?;
-        within("floor", settings.floor, 0..=PROMISE_MAX, "0 to 100")?;
-        within("passes", settings.passes, 1..=5, "1 to 5")?;
-        Ok(Self(settings))
+        match Self::mistakes(&settings).into_iter().next() {
+            Some(first) => Err(first),
+            None => Ok(Self(settings)),
+        }
+    }
+
+    /// Every setting that is out of its range.
+    pub fn mistakes(settings: &QuotaSettings) -> Vec<SettingError> {
+        let found = [
+            within("share_bps", settings.share_bps.into(), 1..=BPS.into(), "1 to 10000"),
+            within("floor", settings.floor.into(), 0..=PROMISE_MAX.into(), "0 to 100"),
+            within("passes", settings.passes.into(), 1..=5, "1 to 5"),
+        ];
+        found.into_iter().flatten().collect()
     }
 
     /// The settings that were checked.

@@ -155,6 +155,17 @@ async fn a_journal_of_another_version_stops_the_start() {
 }
 
 #[tokio::test]
+async fn a_journal_that_lost_its_version_stops_the_start_and_an_empty_one_does_not() {
+    let (_folder, path) = written().await;
+    tamper(&path, "DELETE FROM meta WHERE key = 'version'").await;
+    let opened = Engine::open(config(&path)).await.map(|_| ());
+    assert!(matches!(opened, Err(EngineError::Journal(JournalError::Version { .. }))), "{opened:?}");
+    tamper(&path, "DELETE FROM journal; DELETE FROM meta").await;
+    let opened = Engine::open(config(&path)).await.map(|_| ());
+    assert!(opened.is_ok(), "{opened:?}");
+}
+
+#[tokio::test]
 async fn an_unknown_input_is_named_by_its_row() {
     let (_folder, path) = written().await;
     // A chain that is right, of a row that no darwin wrote.

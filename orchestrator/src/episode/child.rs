@@ -60,7 +60,7 @@ enum InsideError {
         #[source]
         source: nix::Error,
     },
-    #[error("{step}: {source}")]
+    #[error("{step}")]
     Caps { step: &'static str, source: caps::errors::CapsError },
     #[error("build the root")]
     Root(#[source] RootError),

@@ -73,7 +73,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// Its chain is broken.
-    #[error("trust journal {path}: {source}; restore it from a copy")]
+    #[error("trust journal {path} (restore it from a copy)")]
     Broken {
         /// The journal.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum JournalError {
         source: ChainError,
     },
     /// Its rows do not lead to what they say they led to.
-    #[error("trust journal {path}: {source}")]
+    #[error("trust journal {path}")]
     Replay {
         /// The journal.
         path: PathBuf,
@@ -213,7 +213,8 @@ async fn check_version(conn: &mut SqliteConnection, path: &Path) -> Result<(), J
     match queries::meta(conn, "version").await.map_err(database)? {
         Some(found) if found == VERSION => Ok(()),
         // A crash between the tables and the version leaves a journal without rows.
-        None => Ok(()),
+        None if !queries::has_rows(conn).await.map_err(database)? => Ok(()),
+        None => Err(JournalError::Version { path: path.to_owned(), found: "missing".to_owned() }),
         Some(found) => Err(JournalError::Version { path: path.to_owned(), found }),
     }
 }

@@ -53,6 +53,12 @@ pub(super) async fn is_journal(conn: &mut SqliteConnection) -> Result<bool, sqlx
     sqlx::query_scalar::<_, i64>(sql).fetch_one(conn).await.map(|count| count == 2)
 }
 
+/// Whether the journal has a row.
+pub(super) async fn has_rows(conn: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let first = sqlx::query_scalar::<_, i64>("SELECT seq FROM journal LIMIT 1").fetch_optional(conn).await?;
+    Ok(first.is_some())
+}
+
 pub(super) async fn append(conn: &mut SqliteConnection, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO journal (seq, at_ms, input, reply, effects, hash) VALUES ($1, $2, $3, $4, $5, $6)",

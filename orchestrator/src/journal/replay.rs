@@ -14,7 +14,7 @@ use crate::core::{Core, Fault, Step};
 #[non_exhaustive]
 pub enum ReplayError {
     /// The input cannot be read.
-    #[error("row {row} has an input that this darwin does not know: {source}")]
+    #[error("row {row} has an input that this darwin does not know")]
     Input {
         /// Which row.
         row: u64,
@@ -30,7 +30,7 @@ pub enum ReplayError {
         what: &'static str,
     },
     /// The core breaks on it.
-    #[error("row {row} breaks the core: {source}")]
+    #[error("row {row} breaks the core")]
     Fault {
         /// Which row.
         row: u64,

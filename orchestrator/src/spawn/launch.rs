@@ -147,7 +147,7 @@ enum LaunchError {
         #[source]
         source: nix::Error,
     },
-    #[error("{step}: {source}")]
+    #[error("{step}")]
     Caps { step: &'static str, source: caps::errors::CapsError },
     #[error("launch a program: its parent is gone")]
     ParentGone,

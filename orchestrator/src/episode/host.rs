@@ -28,6 +28,10 @@ const DOOR: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 /// Most bytes of one episode's log.
 const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// How much of what comes after that is dropped, and how often: at most 256 KiB a second.
+const DROPPED_BYTES_A_TURN: usize = 64 << 10;
+const DROPPED_TURN: Duration = Duration::from_millis(250);
 /// Most bytes of one report of the inside.
 const REPORT_BYTES_MAX: u64 = 64 << 10;
 /// Where the agent finds its wake message, inside.
@@ -313,7 +317,8 @@ impl Inside {
     }
 }
 
-/// What the agent prints goes into a file of its own, up to a limit; the rest is read and dropped.
+/// What the agent prints goes into a file of its own, up to a limit. The rest is read and dropped, slowly: an agent
+/// that prints without end waits at its pipe, and costs us next to nothing.
 fn keep_log(logs: &Path, order: &Order, mut errors: impl Read + Send + 'static) -> Result<(), HostError> {
     let path = logs.join(order.agent.as_str()).join(format!("episode-{}.log", order.episode));
     let prepare = |source| HostError::Prepare { path: path.clone(), source };
@@ -323,7 +328,10 @@ fn keep_log(logs: &Path, order: &Order, mut errors: impl Read + Send + 'static) 
         if kept.is_ok_and(|bytes| bytes == LOG_BYTES_MAX) {
             drop(writeln!(file, "\ndarwin: the log is full; the rest is dropped"));
         }
-        drop(std::io::copy(&mut errors, &mut std::io::sink()));
+        let mut dropped = vec![0; DROPPED_BYTES_A_TURN];
+        while errors.read(&mut dropped).is_ok_and(|bytes| bytes > 0) {
+            std::thread::sleep(DROPPED_TURN);
+        }
     };
     let name = format!("log-{}", order.episode);
     std::thread::Builder::new().name(name).spawn(copy).map(drop).map_err(prepare)

@@ -9,6 +9,7 @@ pub mod serve;
 pub mod verify;
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -80,6 +81,20 @@ impl Cli {
             Command::Confined(args) => return episode::child::run(&args),
         };
         ExitCode::from(exit.code())
+    }
+}
+
+/// Writes an answer and a line's end to standard output: `exit`, or that it could not be written. A reader that has
+/// seen enough (`| head`) is no failure.
+#[expect(clippy::print_stderr, reason = "an answer that cannot be written must be said somewhere")]
+fn say(answer: &str, exit: Exit) -> Exit {
+    let mut output = std::io::stdout().lock();
+    match writeln!(output, "{answer}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("darwin: cannot write the answer: {error}");
+            Exit::Io
+        }
+        Ok(()) | Err(_) => exit,
     }
 }
 

@@ -1,5 +1,5 @@
 //! `darwin agent` and `darwin income`: acts on a running control plane, as thin clients of its interface.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's answer")]
+#![expect(clippy::print_stderr, reason = "a command's answer")]
 
 use std::path::PathBuf;
 
@@ -144,10 +144,7 @@ fn ask(place: &Place, path: &str, body: Option<&Value>) -> Exit {
     };
     let method = if body.is_some() { Method::POST } else { Method::GET };
     match client::ask(&socket, method, path, body) {
-        Ok((status, answer)) if status.is_success() => {
-            print(&answer, place.json);
-            Exit::Done
-        }
+        Ok((status, answer)) if status.is_success() => super::say(&shown(&answer, place.json), Exit::Done),
         Ok((status, answer)) => {
             let message =
                 answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no reason given");
@@ -176,22 +173,22 @@ fn socket(place: &Place) -> Result<PathBuf, (Exit, String)> {
     ))
 }
 
-fn print(answer: &Value, as_json: bool) {
+fn shown(answer: &Value, as_json: bool) -> String {
     if as_json {
-        println!("{answer:#}");
+        format!("{answer:#}")
     } else if let Some(rows) = answer.as_array() {
-        rows.iter().for_each(print_figures);
+        rows.iter().map(figures).collect::<Vec<_>>().join("\n")
     } else if answer.get("balance_nano").is_some() {
-        print_figures(answer);
+        figures(answer)
     } else {
-        println!("{}", answer.get("reply").and_then(Value::as_str).unwrap_or("done"));
+        answer.get("reply").and_then(Value::as_str).unwrap_or("done").to_owned()
     }
 }
 
-fn print_figures(row: &Value) {
+fn figures(row: &Value) -> String {
     let word = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
     let money = |key: &str| Money::from_nano(row.get(key).and_then(Value::as_i64).unwrap_or_default());
-    println!(
+    format!(
         "{:<20} {:<10} balance {:>14} period income {:>14} costs {:>14} lifetime profit {:>14}",
         word("agent"),
         word("state"),
@@ -199,5 +196,5 @@ fn print_figures(row: &Value) {
         money("period_income_nano"),
         money("period_costs_nano"),
         money("lifetime_profit_nano"),
-    );
+    )
 }

@@ -1,9 +1,5 @@
 //! `darwin verify`: a journal recomputed from nothing.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command's answer goes to stdout, its errors to stderr"
-)]
+#![expect(clippy::print_stderr, reason = "a command's errors go to stderr")]
 
 use std::path::PathBuf;
 
@@ -32,14 +28,10 @@ pub fn run(args: Args) -> Exit {
     match runtime.block_on(verify(&journal)) {
         Ok(report) => show(&report, json),
         Err(error @ (JournalError::Version { .. } | JournalError::NotAJournal { .. })) => {
-            eprintln!("darwin verify: cannot {error}");
+            eprintln!("darwin verify: cannot {}", super::with_causes(&error));
             Exit::Unknown
         }
-        Err(error) => {
-            let cause =
-                std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-            cannot(&format!("{error}{cause}"))
-        }
+        Err(error) => cannot(&super::with_causes(&error)),
     }
 }
 
@@ -49,25 +41,20 @@ fn cannot(what: &str) -> Exit {
 }
 
 fn show(report: &Report, json: bool) -> Exit {
+    let exit = if report.wrong.is_some() { Exit::Negative } else { Exit::Done };
     if json {
-        match serde_json::to_string(report) {
-            Ok(text) => println!("{text}"),
-            Err(error) => return cannot(&format!("print the report: {error}")),
-        }
-    } else {
-        println!("{} rows of the journal, {} rows of its tables", report.rows, report.projected);
+        return match serde_json::to_string(report) {
+            Ok(text) => super::say(&text, exit),
+            Err(error) => cannot(&format!("print the report: {error}")),
+        };
     }
-    let Some(wrong) = &report.wrong else {
-        if !json {
-            println!(
-                "head {}\nstate {}\nall as the journal says: chain, balances, tables",
-                report.head, report.state
-            );
-        }
-        return Exit::Done;
+    let read = format!("{} rows of the journal, {} rows of its tables", report.rows, report.projected);
+    let found = match &report.wrong {
+        Some(wrong) => format!("wrong: table {}, row {}: {}", wrong.table, wrong.row, wrong.what),
+        None => format!(
+            "head {}\nstate {}\nall as the journal says: chain, balances, tables",
+            report.head, report.state
+        ),
     };
-    if !json {
-        println!("wrong: table {}, row {}: {}", wrong.table, wrong.row, wrong.what);
-    }
-    Exit::Negative
+    super::say(&format!("{read}\n{found}"), exit)
 }

@@ -86,6 +86,7 @@ mod tests {
         seen.filter(|(_, line)| line.contains(tmp)).collect()
     }
 
+    /// For what the kernel announces to nobody here: the end of processes that are not this one's children.
     fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
         let end = Instant::now() + limit;
         while !holds() {
@@ -155,6 +156,15 @@ mod tests {
         let journal = out.path().join("journal.sqlite");
         let verified = run(tmp.path(), &["verify", "--journal", journal.to_str().unwrap()]);
         assert!(verified.status.success());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_before_anything_starts() {
+        let tmp = tempfile::tempdir().unwrap();
+        let output = run(tmp.path(), &["demo", "--days", "2", "--out", "/proc/nowhere", "--json"]);
+        assert_eq!(output.status.code(), Some(4));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("keep the run's files in /proc/nowhere"));
+        assert!(empty(tmp.path()), "a stage was built for nothing");
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn words_moved_nothing(evidence: &Evidence) -> Check {
     let held = moved.is_empty() && !judged.is_empty();
     let detail =
         format!("{} promises equal the formula over the facts; different: {}", judged.len(), list(moved));
-    check("flattery and forgery moved no score", held, detail)
+    check("every score of the stand-in judge follows from the facts alone", held, detail)
 }
 
 /// By the formula one more passes the floor than the quota has places.

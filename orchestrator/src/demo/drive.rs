@@ -135,6 +135,9 @@ pub struct Ended {
     pub summary: Value,
 }
 
+/// The run for programs, in the folder of `--out`.
+const SUMMARY: &str = "summary.json";
+
 /// Runs the demo. Must be called while the process has one thread.
 ///
 /// # Errors
@@ -143,21 +146,25 @@ pub fn drive(options: &Options) -> Result<Ended, DriveError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DriveError::Start)?;
     let mut run = runtime.block_on(async { Run::new(options.clone()) })?;
+    if let Some(out) = &options.out {
+        make_writable(out)?;
+    }
     let began = HostInstant::now();
     let wanted = Wanted { rates: Rates::birth(), live_judge: options.live_judge };
     let mut stage = Stage::build(wanted)?;
     let before = Traces::look(stage.users());
-    let (mut found, evidence) = run.play(&mut stage, &runtime)?;
-    if options.serve {
-        run.go_on(&mut stage, &runtime)?;
-    }
+    let played = run.play(&mut stage, &runtime);
+    let served = if options.serve && played.is_ok() { run.go_on(&mut stage, &runtime) } else { Ok(()) };
     let unwilling = stage.stop();
+    // A run that failed is the one whose logs are wanted most.
+    let kept = options.out.as_deref().map(|out| keep(out, stage.places())).transpose();
+    let (mut found, evidence) = played?;
+    served?;
     found.push(check(
         "every process ended when it was asked to",
         unwilling.is_empty(),
         if unwilling.is_empty() { "all did".to_owned() } else { format!("not: {}", unwilling.join(", ")) },
     ));
-    let kept = options.out.as_deref().map(|out| keep(out, stage.places())).transpose();
     let users = *stage.users();
     drop(stage);
     found.push(nothing_left(&before, &users));
@@ -167,7 +174,7 @@ pub fn drive(options: &Options) -> Result<Ended, DriveError> {
     kept?;
     let summary = report::summary(&evidence, &found, began.elapsed().as_millis());
     if let Some(out) = &options.out {
-        let path = out.join("summary.json");
+        let path = out.join(SUMMARY);
         std::fs::write(&path, format!("{summary:#}\n"))
             .map_err(|source| DriveError::Keep { path, source })?;
     }
@@ -395,6 +402,13 @@ fn verified(stage: &Stage) -> Result<Check, DriveError> {
     let finished = stage.verify().map_err(StageError::from)?;
     let said = String::from_utf8_lossy(&finished.output).trim().replace('\n', "; ");
     Ok(check("darwin verify finds the journal whole", finished.status.success(), said))
+}
+
+/// Makes the folder, and finds out before the run whether files can be kept in it.
+fn make_writable(out: &Path) -> Result<(), DriveError> {
+    let failed = |source| DriveError::Keep { path: out.to_owned(), source };
+    std::fs::create_dir_all(out).map_err(failed)?;
+    std::fs::File::create(out.join(SUMMARY)).map(drop).map_err(failed)
 }
 
 /// Copies journal, logs, spools and configuration; never a key or a secret.

@@ -432,12 +432,12 @@ fn verify_sees_what_the_independent_witness_sees() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    loaded
-        .run(|| {
-            links::raise_loopback()?;
-            nft(&["-f", file.path().to_str().unwrap()])
-        })
-        .unwrap();
+    let load = || {
+        links::raise_loopback()?;
+        nft(&["-f", file.path().to_str().unwrap()])
+    };
+    let loading = loaded.run(load).unwrap();
+    assert!(loading.status.success(), "{}", String::from_utf8_lossy(&loading.stderr));
     assert_eq!(listing(&netns), listing(&loaded));
     assert!(listing(&netns).len() > 50);
 

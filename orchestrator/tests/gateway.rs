@@ -25,6 +25,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const MODEL: &str = "model-1";
@@ -58,10 +59,11 @@ fn message(input_tokens: u64, output_tokens: u64) -> Value {
 struct Upstream {
     endpoint: Endpoint,
     asked: Arc<Mutex<Vec<Value>>>,
+    was_asked: Arc<Notify>,
 }
 
 async fn upstream(script: Script, timeout: Duration) -> Upstream {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let root = CertificateDer::from(made.cert.der().to_vec());
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let ring = Arc::new(rustls::crypto::ring::default_provider());
@@ -76,19 +78,24 @@ async fn upstream(script: Script, timeout: Duration) -> Upstream {
     let port = listener.local_addr().unwrap().port();
     let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
     let seen = Arc::clone(&asked);
+    let was_asked = Arc::new(Notify::new());
+    let announced = Arc::clone(&was_asked);
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let (tls, script, seen) = (tls.clone(), Arc::clone(&script), Arc::clone(&seen));
+            let announced = Arc::clone(&announced);
             tokio::spawn(async move {
                 let Ok(stream) = tls.accept(stream).await else { return };
                 let service = service_fn(move |request: Request<hyper::body::Incoming>| {
                     let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
+                    let announced = Arc::clone(&announced);
                     async move {
                         let body = request.into_body().collect().await?.to_bytes();
                         let body: Value = serde_json::from_slice(&body).unwrap();
                         let answer = script(&body);
                         seen.lock().unwrap().push(body);
+                        announced.notify_one();
                         tokio::time::sleep(answer.delay).await;
                         let mut response = Response::builder().status(answer.status);
                         if let Some(seconds) = answer.retry_after {
@@ -107,12 +114,12 @@ async fn upstream(script: Script, timeout: Duration) -> Upstream {
         }
     });
     let endpoint = Endpoint {
-        base: format!("https://localhost:{port}").parse().unwrap(),
+        base: format!("https://127.0.0.1:{port}").parse().unwrap(),
         roots: vec![root],
         api_key: None,
         timeout,
     };
-    Upstream { endpoint, asked }
+    Upstream { endpoint, asked, was_asked }
 }
 
 struct House {
@@ -324,9 +331,10 @@ async fn an_agent_that_hangs_up_pays_what_the_provider_counts() {
     let driver = tokio::spawn(connection);
     let body = Full::new(Bytes::from(call(300).to_string()));
     let request = Request::post("/v1/messages").header("host", "gateway").body(body).unwrap();
-    let sent = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
-    while house.times_asked() == 0 {
-        tokio::task::yield_now().await;
+    let mut sent = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
+    tokio::select! {
+        () = house.upstream.was_asked.notified() => {}
+        early = &mut sent => panic!("answered before the provider was asked: {early:?}"),
     }
     sent.abort();
     driver.abort();

@@ -55,7 +55,7 @@ impl fmt::Display for Match {
             Self::Protocol(Protocol::Udp) => f.write_str("meta l4proto udp"),
             Self::Protocol(Protocol::Icmp(Family::V4)) => f.write_str("meta nfproto ipv4 meta l4proto icmp"),
             Self::Protocol(Protocol::Icmp(Family::V6)) => {
-                f.write_str("meta nfproto ipv6 meta l4proto ipv6-icmp")
+                f.write_str("meta nfproto ipv6 meta l4proto icmpv6")
             }
             Self::DestinationPort(port) => write!(f, "th dport {port}"),
             Self::Reset => f.write_str("tcp flags & rst == rst"),

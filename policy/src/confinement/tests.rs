@@ -27,7 +27,7 @@ const TEXT: &str = r#"table inet darwin {
 		oif "lo" ip6 daddr 2001:db8::1 accept
 		oif "lo" meta l4proto tcp tcp flags & rst == rst accept
 		oif "lo" meta nfproto ipv4 meta l4proto icmp icmp type destination-unreachable accept
-		oif "lo" meta nfproto ipv6 meta l4proto ipv6-icmp icmpv6 type destination-unreachable accept
+		oif "lo" meta nfproto ipv6 meta l4proto icmpv6 icmpv6 type destination-unreachable accept
 		goto refuse
 	}
 
@@ -39,7 +39,7 @@ const TEXT: &str = r#"table inet darwin {
 		iif "lo" ip6 daddr 2001:db8::1 accept
 		iif "lo" meta l4proto tcp tcp flags & rst == rst accept
 		iif "lo" meta nfproto ipv4 meta l4proto icmp icmp type destination-unreachable accept
-		iif "lo" meta nfproto ipv6 meta l4proto ipv6-icmp icmpv6 type destination-unreachable accept
+		iif "lo" meta nfproto ipv6 meta l4proto icmpv6 icmpv6 type destination-unreachable accept
 		goto refuse
 	}
 
@@ -54,7 +54,7 @@ const TEXT: &str = r#"table inet darwin {
 		meta l4proto udp th dport 53 goto dns_attempt
 		meta l4proto tcp th dport 53 goto dns_attempt
 		meta nfproto ipv4 meta l4proto icmp goto icmp_attempt
-		meta nfproto ipv6 meta l4proto ipv6-icmp goto icmp_attempt
+		meta nfproto ipv6 meta l4proto icmpv6 goto icmp_attempt
 		ip daddr 10.0.0.0/8 goto lan_probe
 		ip6 daddr fc00::/7 goto lan_probe
 		meta l4proto tcp goto direct_attempt

@@ -92,15 +92,15 @@ async fn a_bad_policy_keeps_the_old_one_and_raises_a_signal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_is_in_force_without_being_told() {
-    let stage = Stage::new("").await;
+    let recorder = Recorder::new().await;
+    let stage = Stage::new(&opaque("a.example", recorder.port)).await;
+    stage.names.set("a.example", &["127.0.0.1"]);
     let before = stage.server.revision();
-    stage.write_policy("report_only = false\n");
-    within(async {
-        while stage.server.revision() == before {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
+    let mut tunnel = stage.tunnel(&format!("a.example:{}", recorder.port)).await;
+    stage.write_policy("");
+    // What the new policy refuses is closed: that is the event to wait for.
+    assert!(within(tunnel.read_u8()).await.is_err());
+    assert_ne!(stage.server.revision(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 //! (RFC 9209) as well.
 
 use policy::ProfileName;
-use policy::egress::{Authority, Code, RuleId};
+use policy::egress::{Authority, Code, Fault, RuleId};
 use serde::Serialize;
 
 /// The answer that opens a tunnel (RFC 9110 section 9.3.6: no Content-Length, no body).
@@ -74,7 +74,7 @@ fn body(denial: Denial<'_>) -> Vec<u8> {
         rule: rule.map(ToString::to_string),
         r#final: is_final,
         nearest,
-        ask: format!("an operator can add a rule to the egress profile {profile}"),
+        ask: ask(code, profile),
     };
     let render = |told: Told<'_>| serde_json::to_vec(&Body { error: told }).unwrap_or_default();
     let size = |told: &Told<'_>| {
@@ -87,6 +87,35 @@ fn body(denial: Denial<'_>) -> Vec<u8> {
         told.nearest = None;
     }
     render(told)
+}
+
+/// Who can do what about it: a rule helps only where policy said no.
+fn ask(code: Code, profile: &ProfileName) -> String {
+    let text = match (code, code.fault()) {
+        (Code::MalformedTarget, _) => {
+            "write the target as HOST:PORT: a host name or an address, and a port of 1 to 65535"
+        }
+        (Code::MalformedHead, _) => {
+            "send CONNECT HOST:PORT HTTP/1.1, then headers as NAME: VALUE, all lines ended by CRLF"
+        }
+        (Code::HostHeader, _) => "send one Host header, equal to the target",
+        (Code::BodyNotAllowed, _) => "leave out Content-Length and Transfer-Encoding",
+        (Code::Http2 | Code::Version, _) => "send the CONNECT in HTTP/1.1",
+        (Code::NotHttp, _) => "send CONNECT HOST:PORT first, and TLS inside the tunnel",
+        (Code::Method, _) => "use https://, which clients send as CONNECT",
+        (Code::HeadTimeout | Code::ClientGone, _) => {
+            "send the whole request head at once and wait for the answer"
+        }
+        (Code::HeadTooLarge, _) => "send fewer and shorter headers",
+        (Code::NoPolicy, _) => "an operator can load a policy",
+        (Code::NoProfile, _) => return format!("an operator can add the egress profile {profile}"),
+        (Code::Metadata, _) => "nobody: no rule can allow it",
+        (Code::Loop, _) => "name the target itself, not the proxy",
+        (_, Fault::Policy) => return format!("an operator can add a rule to the egress profile {profile}"),
+        (_, Fault::Caller) => "correct the request",
+        (_, Fault::Quota | Fault::Peer | Fault::Host) => "ask again later",
+    };
+    text.to_owned()
 }
 
 #[cfg(test)]
@@ -135,6 +164,28 @@ mod tests {
                 nearest: Some(&nearest),
             };
             assert!(body(denied).len() <= BODY_BYTES_MAX, "{code}");
+        }
+    }
+
+    #[test]
+    fn only_what_a_rule_could_allow_asks_for_a_rule() {
+        let profile = ProfileName::parse("research").unwrap();
+        assert_eq!(
+            ask(Code::HostNotAllowed, &profile),
+            "an operator can add a rule to the egress profile research"
+        );
+        for &code in Code::ALL.iter().filter(|code| code.fault() != Fault::Policy) {
+            let told = ask(code, &profile);
+            assert!(!told.contains("operator") && !told.is_empty(), "{code}: {told}");
+        }
+        assert!(text(Code::MalformedTarget, None).contains("\"ask\":\"write the target as HOST:PORT"));
+    }
+
+    #[test]
+    fn every_fault_of_the_caller_says_what_to_correct() {
+        let profile = ProfileName::parse("research").unwrap();
+        for &code in Code::ALL.iter().filter(|code| code.fault() == Fault::Caller) {
+            assert_ne!(ask(code, &profile), "correct the request", "{code}");
         }
     }
 

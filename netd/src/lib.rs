@@ -9,6 +9,7 @@ pub mod client;
 pub mod config;
 mod hand;
 mod head;
+pub mod lines;
 mod netlink;
 mod nft;
 pub mod privilege;

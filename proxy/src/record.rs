@@ -1,13 +1,15 @@
 //! The log: one JSON object on one line of at most 1 KiB for each accepted connection, written off the data path.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use netd::lines::Lines;
 use policy::egress::{Authority, Hello, Permit, Refusal};
 use serde::Serialize;
 
@@ -136,9 +138,10 @@ pub(crate) struct Log {
 impl Log {
     /// Opens the log and starts its thread.
     pub(crate) fn open(target: &LogTarget) -> io::Result<(Self, JoinHandle<()>)> {
-        let sink: Box<dyn Write + Send> = match target {
-            LogTarget::Stdout => Box::new(io::stdout()),
-            LogTarget::File(path) => Box::new(append(path)?),
+        let sink = match target {
+            // Its descriptor, without the library's buffer: what could not be written must not come twice.
+            LogTarget::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+            LogTarget::File(path) => append(path)?,
         };
         let (queue, records) = sync_channel(QUEUE_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -169,12 +172,15 @@ pub(crate) fn append(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-fn write_all(mut sink: Box<dyn Write + Send>, records: &Receiver<Record>, lost: &AtomicU64) {
+fn write_all(sink: File, records: &Receiver<Record>, lost: &AtomicU64) {
+    let mut lines = Lines::new(sink);
     while let Ok(record) = records.recv() {
-        let line = record.line();
-        if let Err(error) = sink.write_all(&line).and_then(|()| sink.flush()) {
+        let written = lines.write(&record.line());
+        if !written.is_whole() {
             lost.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(%error, "cannot write a log line");
+        }
+        if let Some(news) = written.news("log lines") {
+            tracing::error!("{news}");
         }
     }
 }

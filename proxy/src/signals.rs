@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use netd::lines::Lines;
 use policy::signal::{Detail, Severity, Signal, Source};
 use policy::{AgentId, Instant};
 
@@ -18,7 +19,7 @@ pub(crate) type Details = BTreeMap<String, Detail>;
 /// Where signals go.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: Option<Mutex<File>>,
+    file: Option<Mutex<Lines<File>>>,
     /// Tells this life of the process from every other one.
     life: String,
     count: AtomicU64,
@@ -27,7 +28,7 @@ pub(crate) struct Spool {
 impl Spool {
     /// Opens the spool; without a path signals stand on stderr alone.
     pub(crate) fn open(path: Option<&Path>, life: String) -> io::Result<Self> {
-        let file = path.map(append).transpose()?.map(Mutex::new);
+        let file = path.map(append).transpose()?.map(|file| Mutex::new(Lines::new(file)));
         Ok(Self { file, life, count: AtomicU64::new(0) })
     }
 
@@ -49,8 +50,8 @@ impl Spool {
         let mut line = serde_json::to_vec(&signal).unwrap_or_default();
         line.push(b'\n');
         let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Err(error) = file.write_all(&line) {
-            tracing::error!(%error, "cannot write a signal to the spool");
+        if let Some(news) = file.write(&line).news("signals to the spool") {
+            tracing::error!("{news}");
         }
     }
 }

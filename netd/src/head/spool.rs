@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::confinement::{Attempt, Class};
 use policy::signal::{Detail, Severity, Signal, Source};
 use policy::{AgentId, Instant as Moment};
+
+use crate::lines::Lines;
 
 /// How long one window of counting lasts.
 const WINDOW: Duration = Duration::from_mins(1);
@@ -41,7 +42,7 @@ impl<'n> Seen<'n> {
 
 /// The open spool.
 pub(crate) struct Spool {
-    file: File,
+    file: Lines<File>,
     bytes_max: u64,
     run: u64,
     written: u64,
@@ -58,7 +59,7 @@ pub(crate) fn wall_clock() -> Moment {
 impl Spool {
     /// Over an open file. `run` tells this netd's ids from those of every other.
     pub(crate) fn new(file: File, bytes_max: u64, run: u64) -> Self {
-        Self { file, bytes_max, run, written: 0, full: false, windows: BTreeMap::new() }
+        Self { file: Lines::new(file), bytes_max, run, written: 0, full: false, windows: BTreeMap::new() }
     }
 
     /// One refused packet.
@@ -133,7 +134,7 @@ impl Spool {
 
     fn append(&mut self, signal: &Signal) -> std::io::Result<()> {
         // Asked every time: whoever reads the spool may cut it.
-        let full = self.file.metadata()?.len() >= self.bytes_max;
+        let full = self.file.sink().metadata()?.len() >= self.bytes_max;
         if full && !self.full {
             crate::say("the spool has its full size: signals are lost until it is made smaller");
         }
@@ -144,7 +145,10 @@ impl Spool {
         let mut line = serde_json::to_vec(signal)?;
         line.push(b'\n');
         // In one call, so that a reader never sees half a line of a living netd.
-        self.file.write_all(&line)
+        if let Some(news) = self.file.write(&line).news("signals to the spool") {
+            crate::say(&news);
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,8 @@ use crate::lines::Lines;
 const WINDOW: Duration = Duration::from_mins(1);
 /// Lines of one class and agent that one window writes.
 const LINES_MAX: u32 = 30;
+/// One part in so many of the spool's size takes alarms alone.
+const ALARMS_PART: u64 = 8;
 
 struct Window {
     began: Instant,
@@ -46,7 +48,8 @@ pub(crate) struct Spool {
     bytes_max: u64,
     run: u64,
     written: u64,
-    full: bool,
+    kept_out: u64,
+    alarms_kept_out: bool,
     windows: BTreeMap<(AgentId, Class), Window>,
 }
 
@@ -59,7 +62,15 @@ pub(crate) fn wall_clock() -> Moment {
 impl Spool {
     /// Over an open file. `run` tells this netd's ids from those of every other.
     pub(crate) fn new(file: File, bytes_max: u64, run: u64) -> Self {
-        Self { file: Lines::new(file), bytes_max, run, written: 0, full: false, windows: BTreeMap::new() }
+        Self {
+            file: Lines::new(file),
+            bytes_max,
+            run,
+            written: 0,
+            kept_out: 0,
+            alarms_kept_out: false,
+            windows: BTreeMap::new(),
+        }
     }
 
     /// One refused packet.
@@ -132,14 +143,33 @@ impl Spool {
         }
     }
 
-    fn append(&mut self, signal: &Signal) -> std::io::Result<()> {
+    /// Whether a signal of this weight may still be written: the last part of the spool is kept for alarms, so that
+    /// a flood of lesser signals does not hide them.
+    fn has_room(&mut self, severity: Severity) -> std::io::Result<bool> {
+        let shared_max = self.bytes_max - self.bytes_max / ALARMS_PART;
+        let is_alarm = severity == Severity::Alarm;
         // Asked every time: whoever reads the spool may cut it.
-        let full = self.file.sink().metadata()?.len() >= self.bytes_max;
-        if full && !self.full {
-            crate::say("the spool has its full size: signals are lost until it is made smaller");
+        let size = self.file.sink().metadata()?.len();
+        let has_room = size < if is_alarm { self.bytes_max } else { shared_max };
+        if size < shared_max && self.kept_out > 0 {
+            crate::say(&format!("the spool has room again: {} signals were lost", self.kept_out));
+            (self.kept_out, self.alarms_kept_out) = (0, false);
         }
-        self.full = full;
-        if full {
+        if has_room {
+            return Ok(true);
+        }
+        if is_alarm && !self.alarms_kept_out {
+            crate::say("the spool has its full size: alarms are lost too until it is made smaller");
+            self.alarms_kept_out = true;
+        } else if self.kept_out == 0 {
+            crate::say("the spool is full but for alarms: other signals are lost until it is made smaller");
+        }
+        self.kept_out += 1;
+        Ok(false)
+    }
+
+    fn append(&mut self, signal: &Signal) -> std::io::Result<()> {
+        if !self.has_room(signal.severity)? {
             return Ok(());
         }
         let mut line = serde_json::to_vec(signal)?;
@@ -222,5 +252,23 @@ mod tests {
         file.rewind().unwrap();
         spool.attempt(&agent, Class::DirectAttempt, None, Instant::now());
         assert_eq!(lines(&mut file).len(), 1);
+    }
+
+    #[test]
+    fn a_spool_full_of_lesser_signals_still_takes_alarms_up_to_its_size() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut spool = Spool::new(file.try_clone().unwrap(), 8000, 7);
+        let agent = AgentId::parse("a").unwrap();
+        let mut flood = |severity: Severity| {
+            for _ in 0..100 {
+                spool.note(&agent, "flood", severity, &[]);
+            }
+            let all = lines(&mut file);
+            all.iter().filter(|signal| signal.severity == severity).count()
+        };
+        let (warnings, alarms) = (flood(Severity::Warn), flood(Severity::Alarm));
+        assert!(warnings > 10 && (1..100).contains(&alarms), "{warnings} warnings, {alarms} alarms");
+        assert_eq!(flood(Severity::Warn), warnings);
+        assert!(file.metadata().unwrap().len() < 8000 + 200);
     }
 }

@@ -180,6 +180,10 @@ impl<'a> Outer<'a> {
 
     fn member(&mut self, member: &Member) {
         let path = member.path();
+        if let Err(limit) = self.tally.anomalies(member.anomaly_bytes(), self.limits) {
+            self.failed = Some(limit);
+            return;
+        }
         for anomaly in &member.anomalies {
             self.tally.incomplete(&path.to_string(), &format!("in the archive itself: {anomaly}"));
         }

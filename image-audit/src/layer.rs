@@ -76,7 +76,8 @@ impl LayerReader {
     fn event(&mut self, event: Event<'_>, tally: &mut Tally) {
         match event {
             Event::Member(member) => {
-                if let Err(limit) = tally.entry(&self.limits) {
+                let anomalies = tally.anomalies(member.anomaly_bytes(), &self.limits);
+                if let Err(limit) = tally.entry(&self.limits).and(anomalies) {
                     self.failed = Some(limit);
                     return;
                 }

@@ -15,6 +15,12 @@ pub struct Limits {
     pub name_bytes_max: usize,
     /// One extended header, in bytes: 1 MiB is where Go's reader stops too.
     pub pax_bytes_max: usize,
+    /// Records of all global extended headers of one archive.
+    pub global_records_max: usize,
+    /// Their keys and values together, in bytes.
+    pub global_bytes_max: usize,
+    /// Bytes of texts about what readers differ on, and of the names that others read, over all layers.
+    pub anomaly_bytes_max: usize,
     /// One JSON document (manifest, index or configuration), in bytes.
     pub json_bytes_max: usize,
     /// Directories within directories.
@@ -30,6 +36,9 @@ impl Default for Limits {
             ratio_free_bytes: 256 << 20,
             name_bytes_max: 64 << 10,
             pax_bytes_max: 1 << 20,
+            global_records_max: 1024,
+            global_bytes_max: 4 << 20,
+            anomaly_bytes_max: 64 << 20,
             json_bytes_max: 8 << 20,
             depth_max: 512,
         }

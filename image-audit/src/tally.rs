@@ -32,6 +32,7 @@ pub(crate) struct Tally {
     /// What is missing.
     pub missing: Vec<Incomplete>,
     json_bytes: usize,
+    anomaly_bytes: usize,
 }
 
 impl Tally {
@@ -58,6 +59,13 @@ impl Tally {
         } else {
             Ok(())
         }
+    }
+
+    /// Counts bytes of anomalies, which are kept; the text of the limit if all of them are too many.
+    pub(crate) fn anomalies(&mut self, count: usize, limits: &Limits) -> Result<(), String> {
+        self.anomaly_bytes = self.anomaly_bytes.saturating_add(count);
+        let max = limits.anomaly_bytes_max;
+        if self.anomaly_bytes > max { Err(format!("more than {max} bytes of anomalies")) } else { Ok(()) }
     }
 
     /// Counts bytes; the text of the limit if they are too many.

@@ -44,6 +44,14 @@ pub(crate) enum TarError {
     /// An extended header over the limit.
     #[error("an extended header of {size} bytes, over the limit of {max}, at byte {at}")]
     ExtendedTooLong { at: u64, size: u64, max: usize },
+    /// Global headers over the limit.
+    #[error(
+        "global extended headers of more than {records_max} records or {bytes_max} bytes, before byte {at}"
+    )]
+    GlobalTooMuch { at: u64, records_max: usize, bytes_max: usize },
+    /// More to say of one member than is kept of all.
+    #[error("more than {max} bytes of anomalies before byte {at}")]
+    TooManyAnomalies { at: u64, max: usize },
     /// A name over the limit.
     #[error("a name of {size} bytes, over the limit of {max}, at byte {at}")]
     NameTooLong { at: u64, size: usize, max: usize },
@@ -95,8 +103,7 @@ pub(crate) struct TarReader {
     at: u64,
     extended: Extended,
     after_end: bool,
-    pax_bytes_max: usize,
-    name_bytes_max: usize,
+    limits: Limits,
 }
 
 impl TarReader {
@@ -109,8 +116,7 @@ impl TarReader {
             at: 0,
             extended: Extended::default(),
             after_end: false,
-            pax_bytes_max: limits.pax_bytes_max,
-            name_bytes_max: limits.name_bytes_max,
+            limits: *limits,
         }
     }
 
@@ -241,7 +247,7 @@ impl TarReader {
         };
         if matches!(raw.type_flag, b'x' | b'g' | b'L' | b'K') {
             let size = u64::try_from(raw.size).map_err(|_negative| TarError::Number { at })?;
-            let max = self.pax_bytes_max;
+            let max = self.limits.pax_bytes_max;
             if size > max as u64 {
                 return Err(TarError::ExtendedTooLong { at, size, max });
             }
@@ -256,8 +262,8 @@ impl TarReader {
         let (mut member, size) = self.extended.take(&raw).ok_or(TarError::Extended { at })?;
         member.after_end = self.after_end;
         let longest = member.name.len().max(member.link.len());
-        if longest > self.name_bytes_max {
-            return Err(TarError::NameTooLong { at, size: longest, max: self.name_bytes_max });
+        if longest > self.limits.name_bytes_max {
+            return Err(TarError::NameTooLong { at, size: longest, max: self.limits.name_bytes_max });
         }
         self.state = if sparse_map_follows {
             State::SparseMap { size }
@@ -273,7 +279,19 @@ impl TarReader {
             return Ok(());
         };
         self.state = State::Padding { left: padding };
-        self.extended.add(kind, &bytes).ok_or(TarError::Extended { at: self.at })
+        let at = self.at;
+        self.extended.add(kind, &bytes).ok_or(TarError::Extended { at })?;
+        let (records_max, bytes_max) = (self.limits.global_records_max, self.limits.global_bytes_max);
+        let (records, bytes) = self.extended.global_size();
+        if records > records_max || bytes > bytes_max {
+            return Err(TarError::GlobalTooMuch { at, records_max, bytes_max });
+        }
+        let max = self.limits.anomaly_bytes_max;
+        // Headers that no member follows say something too, and are held until one does.
+        if self.extended.anomaly_bytes() > max {
+            return Err(TarError::TooManyAnomalies { at, max });
+        }
+        Ok(())
     }
 }
 

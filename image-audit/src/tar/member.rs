@@ -39,6 +39,16 @@ impl Member {
     pub(crate) fn path(&self) -> ImagePath {
         ImagePath::clean(&self.name)
     }
+
+    /// What is kept of it beyond its name, in bytes.
+    pub(crate) fn anomaly_bytes(&self) -> usize {
+        let names: usize = self.other_names.iter().map(Vec::len).sum();
+        names.saturating_add(texts_bytes(&self.anomalies))
+    }
+}
+
+fn texts_bytes(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
 }
 
 /// What extended headers say about the next member.
@@ -49,6 +59,7 @@ pub(super) struct Extended {
     long_link: Vec<u8>,
     /// Of a global header, which Docker ignores and GNU tar obeys from there on.
     global: Records,
+    global_bytes: usize,
     anomalies: Vec<String>,
 }
 
@@ -56,6 +67,16 @@ impl Extended {
     /// Whether something waits for a member.
     pub(super) fn is_pending(&self) -> bool {
         self.pax.is_some() || !self.long_name.is_empty() || !self.long_link.is_empty()
+    }
+
+    /// How many global records hold, and their keys and values in bytes.
+    pub(super) fn global_size(&self) -> (usize, usize) {
+        (self.global.len(), self.global_bytes)
+    }
+
+    /// Texts that wait for a member, in bytes.
+    pub(super) fn anomaly_bytes(&self) -> usize {
+        texts_bytes(&self.anomalies)
     }
 
     /// Takes an extended header of type `kind`; `None` for one that Go refuses.
@@ -66,7 +87,10 @@ impl Extended {
                     self.anomalies.push("two extended headers: Go forgets the first, others do not".into());
                 }
             }
-            b'g' => self.global.extend(records(bytes)?),
+            b'g' => {
+                self.global.extend(records(bytes)?);
+                self.global_bytes = self.global.iter().map(|(key, value)| key.len() + value.len()).sum();
+            }
             b'L' => self.long_name = text(bytes).to_vec(),
             _ => self.long_link = text(bytes).to_vec(),
         }
@@ -115,6 +139,7 @@ impl Extended {
     /// What was taken out, while the global records stay in `kept`.
     fn keep_global(mut self, kept: &mut Self) -> Self {
         kept.global = std::mem::take(&mut self.global);
+        kept.global_bytes = self.global_bytes;
         self
     }
 

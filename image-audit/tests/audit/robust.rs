@@ -62,6 +62,54 @@ fn limits_are_named_and_never_clean() {
     }
 }
 
+/// The exit code and what is missing. A member stands before the others, so that the tar is one.
+fn of_limits(members: &[Member], limits: Limits) -> (u8, String) {
+    let disk = on_disk(&tar(&[&[file("first", 0o644)], members].concat()));
+    match audit(&Source::Tar(disk.path().into()), &Policy::default(), &limits) {
+        Ok(report) => (code(&report), report.incomplete.iter().map(|i| i.why.clone()).collect()),
+        Err(error) => (error.exit().code(), format!("{error:?}")),
+    }
+}
+
+fn global(key: &str, value: &[u8]) -> Member {
+    node("pax", b'g', 0o644).data(&record(key, value))
+}
+
+#[test]
+fn global_records_over_the_limit_are_named_and_those_under_it_are_read() {
+    let keys: Vec<String> = (0..40).map(|number| format!("comment.{number}")).collect();
+    let mut members: Vec<Member> = keys.iter().map(|key| global(key, b"some text")).collect();
+    members.push(file("x", 0o644));
+    assert_eq!(of_limits(&members, Limits::default()), (0, String::new()));
+    for limits in [
+        Limits { global_records_max: 39, ..Limits::default() },
+        Limits { global_bytes_max: 500, ..Limits::default() },
+    ] {
+        let (code, why) = of_limits(&members, limits);
+        assert!(code == 2 && why.contains("global extended headers"), "{code} {why}");
+    }
+    // One key again and again is one record.
+    let mut again: Vec<Member> = (0..40).map(|_| global("comment", b"some text")).collect();
+    again.push(file("x", 0o644));
+    assert_eq!(of_limits(&again, Limits { global_records_max: 1, ..Limits::default() }).0, 0);
+}
+
+#[test]
+fn anomalies_over_the_limit_are_named_and_those_under_it_are_kept() {
+    let long = vec![b'n'; 3000];
+    let mut members = vec![global("path", &long)];
+    members.extend((0..10).map(|number| file(format!("x{number}"), 0o644)));
+    let (_, why) = of_limits(&members, Limits::default());
+    assert!(!why.contains("bytes of anomalies"), "{why}");
+    let (code, why) = of_limits(&members, Limits { anomaly_bytes_max: 20_000, ..Limits::default() });
+    assert!(code == 2 && why.contains("more than 20000 bytes of anomalies"), "{code} {why}");
+    // Headers that no member follows are held as well.
+    let mut waiting: Vec<Member> = (0..100).map(|_| pax(&[("comment", b"x")])).collect();
+    waiting.push(file("x", 0o644));
+    let (code, why) = of_limits(&waiting, Limits { anomaly_bytes_max: 1000, ..Limits::default() });
+    assert!(code == 2 && why.contains("more than 1000 bytes of anomalies"), "{code} {why}");
+}
+
 /// A member of random kind, name, mode and target: few names, so that they meet.
 fn any_member() -> impl Strategy<Value = Member> {
     let name = prop::sample::select(vec![

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
-use policy::image::{Policy, Severity, Thresholds};
+use policy::image::{Policy, Severity, Thresholds, escape};
 use policy::{Exit, Instant, Mistake};
 
 use crate::policy_file;
@@ -87,8 +87,13 @@ pub enum CliError {
         mistakes: Vec<Mistake>,
     },
     /// There is no report.
-    #[error("audit the image")]
-    Audit(#[from] AuditError),
+    #[error("audit {place}")]
+    Audit {
+        /// The source, as it was given.
+        place: String,
+        /// Why.
+        source: AuditError,
+    },
     /// The report could not be written.
     #[error("write the report to {place}")]
     Write {
@@ -104,7 +109,7 @@ impl CliError {
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Source(_) | Self::FailOn(_) | Self::Output(_) | Self::Policy { .. } => Exit::Usage,
-            Self::Audit(error) => error.exit(),
+            Self::Audit { source, .. } => source.exit(),
             Self::Write { .. } | Self::ReadPolicy { .. } => Exit::Io,
         }
     }
@@ -149,7 +154,9 @@ fn run_scan(scan: &Scan) -> Result<Exit, CliError> {
         policy.fail_on = Thresholds::all(severity);
     }
     let outputs = scan.output.iter().map(|text| Output::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let report = audit_platform(&source, &policy, &Limits::default(), scan.platform.as_deref())?;
+    let failed = |error| CliError::Audit { place: escape(source.to_string().as_bytes()), source: error };
+    let report =
+        audit_platform(&source, &policy, &Limits::default(), scan.platform.as_deref()).map_err(failed)?;
     if outputs.is_empty() {
         Output { format: Format::Human, file: None }.write(&report)?;
     }

@@ -26,6 +26,7 @@ mod unpack;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use archive::{ArchiveError, Blobs, Wanted};
@@ -69,6 +70,9 @@ pub enum NotAnImage {
     /// `dir:` on a file.
     #[error("it is not a folder; a file is scanned as docker-archive: oci-archive: or tar:")]
     NotAFolder,
+    /// A file's prefix on a device, which has no end.
+    #[error("it is a device; name a file, a pipe or a folder")]
+    Device,
     /// `docker-archive:` on what is no archive.
     #[error("{0}")]
     NotAnArchive(String),
@@ -140,7 +144,13 @@ pub fn audit_platform(
 }
 
 fn open(path: &Path) -> Result<File, AuditError> {
-    File::open(path).map_err(|source| AuditError::Open { source })
+    let failed = |source| AuditError::Open { source };
+    let file = File::open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(NotAnImage::Device.into());
+    }
+    Ok(file)
 }
 
 /// What holds for the whole of one scan.

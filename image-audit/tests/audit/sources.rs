@@ -139,3 +139,11 @@ fn a_layout_of_another_kind_of_folder_is_no_image() {
     let missing = scan(&Source::Oci(root.path().join("nowhere"))).map(|_| ()).expect_err("missing");
     assert_eq!(missing.exit(), Exit::Io);
 }
+
+#[test]
+fn a_device_has_no_end_and_is_no_image() {
+    for path in ["/dev/zero", "/dev/null"] {
+        let error = scan(&Source::DockerArchive(path.into())).map(|_| ()).expect_err("a device");
+        assert_eq!((error.exit(), error.to_string().is_empty()), (Exit::Unknown, false), "{path}");
+    }
+}

@@ -157,6 +157,25 @@ impl Config {
             .map_err(|mistakes| ConfigError::Wrong { path: path.to_owned(), mistakes })
     }
 
+    /// The Unix socket that the file's control plane listens on. Keys, secrets and images are not looked at: who
+    /// operates it need not be able to run it.
+    ///
+    /// # Errors
+    /// [`ConfigError`], if it is no file of ours or its listeners are wrong.
+    pub fn api_socket(path: &Path) -> Result<Option<PathBuf>, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let mut mistakes = read::Mistakes::new(&text);
+        let raw: Option<raw::File> = read::read(&text, &mut mistakes);
+        let listen = raw.map(|raw| raw.listen(&mut mistakes)).unwrap_or_default();
+        let wrong = |mistakes| ConfigError::Wrong { path: path.to_owned(), mistakes };
+        mistakes.none_or_all().map_err(wrong)?;
+        Ok(listen.into_iter().find_map(|listen| match listen {
+            Listen::Unix(path) => Some(path),
+            Listen::Loopback(_) => None,
+        }))
+    }
+
     /// Checks a text; `environment` finds the keys that it names.
     ///
     /// # Errors

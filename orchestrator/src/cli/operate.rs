@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::with_causes;
 use crate::api::client;
-use crate::config::{Config, Listen};
+use crate::config::Config;
 
 /// Where the control plane is.
 #[derive(Debug, clap::Args)]
@@ -162,11 +162,7 @@ fn socket(place: &Place) -> Result<PathBuf, (Exit, String)> {
     if let Some(socket) = &place.api {
         return Ok(socket.clone());
     }
-    let config = Config::load(&place.config).map_err(|error| (Exit::Usage, with_causes(&error)))?;
-    let unix = config.api.listen.into_iter().find_map(|listen| match listen {
-        Listen::Unix(path) => Some(path),
-        Listen::Loopback(_) => None,
-    });
+    let unix = Config::api_socket(&place.config).map_err(|error| (Exit::Usage, with_causes(&error)))?;
     unix.ok_or((
         Exit::Usage,
         "find the control plane: its configuration listens on no Unix socket".to_owned(),

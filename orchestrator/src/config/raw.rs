@@ -151,6 +151,13 @@ impl File {
     }
 }
 
+impl File {
+    /// Where the control plane listens, whatever else the file says.
+    pub(super) fn listen(self, notes: &mut Mistakes<'_>) -> Vec<Listen> {
+        self.api.check(notes).listen
+    }
+}
+
 impl RawApi {
     fn check(self, notes: &mut Mistakes<'_>) -> Api {
         let listen = self.listen.iter().filter_map(|text| check_listen(text, notes)).collect();

@@ -149,3 +149,14 @@ fn numbers_that_are_nobodys_and_times_after_all_calendars_are_refused() {
         [1000]
     );
 }
+
+#[test]
+fn who_operates_needs_neither_the_key_nor_the_secrets() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = WHOLE.replace("[images.sample]", "[webhooks]\nsecret_file = \"/nowhere\"\n[images.sample]");
+    std::fs::write(file.path(), &text).unwrap();
+    assert!(Config::load(file.path()).is_err());
+    assert_eq!(Config::api_socket(file.path()).unwrap(), Some("/run/darwin/api.sock".into()));
+    std::fs::write(file.path(), text.replace("unix:/run", "unix:run")).unwrap();
+    assert!(Config::api_socket(file.path()).is_err());
+}

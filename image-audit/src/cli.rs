@@ -12,7 +12,7 @@ use policy::{Exit, Instant, Mistake};
 use crate::policy_file;
 use crate::{AuditError, Limits, Report, Source, SourceError, audit_platform};
 
-/// Fails a build whose image carries forbidden binaries or setuid bits.
+/// Fails a build whose image carries setuid bits, capabilities or, from `--fail-on medium` on, forbidden binaries.
 #[derive(Debug, Parser)]
 #[command(name = "image-audit", version, about)]
 pub struct Cli {

@@ -33,7 +33,7 @@ use archive::{ArchiveError, Blobs, Wanted};
 use image::Assembled;
 use layer::LayerRead;
 use policy::Exit;
-use policy::image::{Policy, Rule, escape};
+use policy::image::{Kind, Policy, Rule, escape};
 use tally::Tally;
 
 pub use limits::Limits;
@@ -164,6 +164,7 @@ impl Scan<'_> {
         self.no_platform()?;
         let mut tally = Tally::default();
         let entries = dir::read(root, self.limits, &mut tally)?;
+        note_if_empty(&entries, &mut tally);
         report.add_image(Image::default(), &merge::views([entries.as_slice()]));
         report.close(tally);
         Ok(report)
@@ -214,6 +215,13 @@ impl Scan<'_> {
     }
 }
 
+/// A root filesystem without a file is a wrong path or an unpacking that failed, not a clean image.
+fn note_if_empty(entries: &[entry::Entry], tally: &mut Tally) {
+    if !entries.iter().any(|entry| matches!(entry.what, entry::What::Node(Kind::File))) {
+        tally.incomplete("the source", "it holds no file: there was nothing to audit");
+    }
+}
+
 fn rootfs(mut report: Report, read: &LayerRead, mut tally: Tally) -> Result<Report, AuditError> {
     if let Some(problem) = &read.problem {
         if read.entries.is_empty() {
@@ -221,6 +229,7 @@ fn rootfs(mut report: Report, read: &LayerRead, mut tally: Tally) -> Result<Repo
         }
         tally.incomplete("the tar", problem);
     }
+    note_if_empty(&read.entries, &mut tally);
     report.add_image(Image::default(), &merge::views([read.entries.as_slice()]));
     if read.trailing {
         let what = "the archive goes on after the end of its tar".to_owned();

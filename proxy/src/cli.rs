@@ -27,7 +27,8 @@ pub struct Cli {
 enum Command {
     /// Serve confined agents (listeners from netd) and --listen addresses.
     Serve(Serve),
-    /// Say what the policy says of one target: 0 allowed, 1 refused, 2 could not tell, 3 bad policy.
+    /// Say what the policy says of one target, before its look-up: 0 allowed or only reported, 1 refused, 2 could not
+    /// tell, 3 bad policy. The addresses that the name has, its pins and the server name are judged when it is dialled.
     Check(Check),
 }
 
@@ -218,6 +219,10 @@ fn check(args: &Check) -> Exit {
         }
     };
     let surroundings = Surroundings { own_addresses, own_ports: Vec::new() };
+    if !policies.profiles.contains_key(&args.profile) {
+        let known: Vec<String> = policies.profiles.keys().map(ToString::to_string).collect();
+        tell(&format!("the policy has no profile {}; it has: {}", args.profile, known.join(", ")));
+    }
     let decided = Authority::parse(args.target.as_bytes())
         .map_err(|_malformed| Refusal { code: Code::MalformedTarget, rule: None })
         .and_then(|wanted| decide(policies.profiles.get(&args.profile), &wanted, &surroundings));

@@ -147,3 +147,12 @@ fn a_device_has_no_end_and_is_no_image() {
         assert_eq!((error.exit(), error.to_string().is_empty()), (Exit::Unknown, false), "{path}");
     }
 }
+
+#[test]
+fn a_root_without_a_file_is_not_clean_and_one_with_a_file_is() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::create_dir(root.path().join("bin")).expect("a folder");
+    assert_eq!(scan(&Source::Dir(root.path().into())).as_ref().map(code).expect("a folder"), 2);
+    fs::write(root.path().join("bin/calm"), b"#!/bin/sh\n").expect("a file");
+    assert_eq!(scan(&Source::Dir(root.path().into())).as_ref().map(code).expect("a folder"), 0);
+}

@@ -105,6 +105,7 @@ impl Api {
         let Some(rest) = path.strip_prefix("/api/v1/") else { return Err(no_route(&request)) };
         let segments: Vec<&str> = rest.split('/').collect();
         match (request.method().clone(), segments.as_slice()) {
+            (Method::GET, ["agents", agent]) => self.agent(agent),
             (Method::GET, segments) => self.look(segments).ok_or_else(|| no_route(&request)),
             (Method::POST, ["agents"]) => self.create(request).await,
             (Method::POST, ["agents", agent, act]) => self.act(uid, agent, act, request).await,
@@ -131,6 +132,14 @@ impl Api {
         }
     }
 
+    fn agent(&self, name: &str) -> Result<Answer, Wrong> {
+        let figures = AgentId::parse(name)
+            .ok()
+            .and_then(|agent| self.inner.engine.read(|core, now| core.figures(&agent, now)));
+        let unknown = || Wrong::new(StatusCode::NOT_FOUND, "unknown", format!("there is no agent {name:?}"));
+        figures.map(|figures| answer(StatusCode::OK, &figures)).ok_or_else(unknown)
+    }
+
     /// What can be looked at; `None` where there is nothing of that name.
     fn look(&self, segments: &[&str]) -> Option<Answer> {
         let ok = StatusCode::OK;
@@ -141,10 +150,6 @@ impl Api {
                 Some(answer(ok, &engine.read(|core, now| standing(core, now, simulated))))
             }
             ["agents"] => Some(answer(ok, &engine.read(all_figures))),
-            ["agents", agent] => {
-                let agent = AgentId::parse(agent).ok()?;
-                engine.read(|core, now| core.figures(&agent, now)).map(|figures| answer(ok, &figures))
-            }
             ["dockets" | "culls"] => {
                 Some(engine.read(|core, _now| answer(ok, &core.docket_views().collect::<Vec<_>>())))
             }

@@ -11,8 +11,15 @@ use serde::Deserialize;
 
 use super::document;
 
+const EXAMPLE: &str = r#"Examples, as they can be given on standard input (amounts in nano-dollars, instants in ms since 1970):
+  quota  {"appellants": [{"id": "a", "created": 1, "born_ms": 0, "promise": 70, "lifetime_profit_nano": 0, "reprieves": 0}]}
+  cull   {"now_ms": 950400000, "agents": [{"id": "a", "created": 1, "born_ms": 0, "state": "alive", "exempt": false,
+          "paused": false, "period_income_nano": 0, "period_costs_nano": 0, "lifetime_profit_nano": 0}]}
+Rules that are left out take their defaults; "rules": {"share_bps": 2500} sets one."#;
+
 /// Arguments of `darwin decide`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
 pub struct Args {
     #[command(subcommand)]
     rule: Rule,

@@ -17,10 +17,11 @@ use crate::demo::files::Rates;
 /// Arguments of `darwin demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Days of the accelerated clock; the first cull is ten and a half days after the births
+    /// Days of the accelerated clock; the first cull is ten and a half days after the births, so fewer than eleven
+    /// show and check none
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=100))]
     days: u32,
-    /// Go on serving after the checks, until Ctrl-C
+    /// Serve on after the report, until Ctrl-C; the results of the checks come after it
     #[arg(long)]
     serve: bool,
     /// How fast the days pass; left out: `watch` on a terminal, `fast` elsewhere

@@ -30,7 +30,7 @@ pub struct Cli {
 enum Command {
     /// The whole product on this host, with one full cull
     Demo(demo::Args),
-    /// The control plane, gateway and console
+    /// The control plane and gateway
     Serve(serve::Args),
     /// The pure rules: JSON in on stdin, JSON out
     Decide(decide::Args),

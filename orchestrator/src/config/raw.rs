@@ -318,6 +318,11 @@ fn check_images(
 impl RawImage {
     fn check(self, name: &Text, notes: &mut Mistakes<'_>) -> Option<Image> {
         let rootfs = self.rootfs.as_ref().and_then(|path| absolute(path, notes));
+        if let (Some(path), Some(text)) = (&rootfs, &self.rootfs)
+            && !path.is_dir()
+        {
+            notes.note(&text.span(), "there is no such folder, or this user may not see it");
+        }
         if self.rootfs.is_none() {
             notes.note(&name.span(), format!("images.{}.rootfs is missing", name.get_ref()));
         }

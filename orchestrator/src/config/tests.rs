@@ -23,7 +23,7 @@ timeout_s = 61
 base_url = "https://elsewhere.example"
 
 [images.sample]
-rootfs = "/srv/sample"
+rootfs = "/usr"
 command = ["/agent", "--busy"]
 
 [clock]
@@ -108,10 +108,14 @@ fn webhook_secrets_have_24_to_64_bytes() {
 }
 
 #[test]
-fn the_example_file_lacks_nothing_but_the_secret_that_it_names() {
+fn the_example_file_lacks_nothing_but_the_secret_and_the_image_that_it_names() {
     let text = include_str!("../../../packaging/darwin.toml");
     let found = Config::parse(text, &|_| Some("sk-1".to_owned())).map(drop).unwrap_err();
-    assert!(found.len() == 1 && found[0].what.contains("secrets"), "{found:?}");
+    let whats: Vec<&str> = found.iter().map(|mistake| mistake.what.as_str()).collect();
+    assert!(
+        whats.len() == 2 && whats[0].contains("secrets") && whats[1].contains("no such folder"),
+        "{whats:?}"
+    );
 }
 
 #[test]
@@ -159,4 +163,10 @@ fn who_operates_needs_neither_the_key_nor_the_secrets() {
     assert_eq!(Config::api_socket(file.path()).unwrap(), Some("/run/darwin/api.sock".into()));
     std::fs::write(file.path(), text.replace("unix:/run", "unix:run")).unwrap();
     assert!(Config::api_socket(file.path()).is_err());
+}
+
+#[test]
+fn an_image_without_its_folder_is_told_before_anything_starts() {
+    let lines = mistakes(&WHOLE.replace("rootfs = \"/usr\"", "rootfs = \"/nowhere\""));
+    assert!(lines.len() == 1 && lines[0].starts_with("25:10: there is no such folder"), "{lines:?}");
 }

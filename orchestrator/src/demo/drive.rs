@@ -219,7 +219,7 @@ impl Run {
         let mut found = self.open(stage)?;
         self.pause(runtime, Duration::ZERO)?;
         self.give_birth(stage, runtime)?;
-        self.screen.heading("ten days, by an accelerated clock");
+        self.screen.heading(&format!("{} days, by an accelerated clock", self.options.days));
         self.live(stage, runtime)?;
         stage.stop_serve();
         found.extend(released(stage.places())?);
@@ -228,6 +228,10 @@ impl Run {
         report::show(&evidence, self.screen);
         self.screen.heading("checks");
         let cull = i64::from(self.options.days) * DAY_MS >= FIRST_CULL.since_ms(BORN) + DAY_MS / 2;
+        if !cull {
+            self.screen
+                .line("  no cull yet: it is on the eleventh day, and what it should show is not checked");
+        }
         found.extend(checks::all(&evidence, Scope { cull, live_judge: self.options.live_judge }));
         found.push(verified(stage)?);
         Ok((found, evidence))

@@ -168,5 +168,5 @@ fn who_operates_needs_neither_the_key_nor_the_secrets() {
 #[test]
 fn an_image_without_its_folder_is_told_before_anything_starts() {
     let lines = mistakes(&WHOLE.replace("rootfs = \"/usr\"", "rootfs = \"/nowhere\""));
-    assert!(lines.len() == 1 && lines[0].starts_with("25:10: there is no such folder"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].starts_with("24:10: there is no such folder"), "{lines:?}");
 }

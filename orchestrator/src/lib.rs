@@ -16,5 +16,6 @@ pub mod journal;
 pub mod judge;
 pub mod provider;
 pub mod serve;
+pub mod simulate;
 pub mod spawn;
 pub mod spool;

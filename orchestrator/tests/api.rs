@@ -116,6 +116,12 @@ impl House {
         send(stream, signed(id, now_s(), body)).await.0
     }
 
+    async fn reversal(&self, id: &str, body: &Value) -> (u16, Value) {
+        let mut request = signed(id, now_s(), body);
+        *request.uri_mut() = "/webhooks/reversal".parse().unwrap();
+        send(TcpStream::connect(("127.0.0.1", self.port)).await.unwrap(), request).await
+    }
+
     async fn with_agent(self) -> Self {
         let agent = json!({"agent": "ada", "name": "Ada", "image": "sample"});
         assert_eq!(self.operate(Method::POST, "/api/v1/agents", &agent).await.0, 201);
@@ -239,4 +245,42 @@ async fn a_socket_in_use_is_not_taken_and_a_dead_one_is() {
     let dead = house.socket.with_extension("dead");
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
     assert!(Listener::open(&Listen::Unix(dead)).await.is_ok());
+}
+
+#[tokio::test]
+async fn income_is_reversed_by_a_signed_webhook_and_by_operators_and_once() {
+    let house = house().await.with_agent().await;
+    assert_eq!(house.webhook("msg_1", &income("ada", json!(1_250_000_000))).await, 200);
+    assert_eq!(house.webhook("msg_2", &income("ada", json!(1_000_000_000))).await, 200);
+    let reversal = |income: &str| json!({"income": income, "reason": "charged back"});
+    assert_eq!(house.reversal("rev_1", &reversal("msg_1")).await.0, 200);
+    assert_eq!(house.income_nano(), 1_000_000_000);
+    assert_eq!(house.reversal("rev_1", &reversal("msg_1")).await.0, 200);
+    assert_eq!(house.reversal("rev_1", &reversal("msg_2")).await.0, 409);
+    let (status, answer) = house.reversal("rev_2", &reversal("msg_1")).await;
+    assert_eq!((status, answer["error"]["code"].as_str()), (409, Some("reversed")));
+    assert_eq!(house.reversal("rev_3", &reversal("none")).await.0, 404);
+    assert_eq!(house.reversal("rev_4", &income("ada", json!(1))).await.0, 400);
+    for (body, status) in [
+        (json!({"income": "msg_2", "reason": " "}), 400),
+        (json!({"income": "msg_2"}), 400),
+        (json!({"income": "msg_2", "reason": "an error"}), 200),
+        (json!({"income": "msg_2", "reason": "an error"}), 200),
+        (json!({"income": "msg_2", "reason": "another"}), 409),
+    ] {
+        let answer = house.operate(Method::POST, "/api/v1/income/reverse", &body).await;
+        assert_eq!(answer.0, status, "{body}: {}", answer.1);
+    }
+    assert_eq!(house.income_nano(), 0);
+}
+
+#[tokio::test]
+async fn another_currency_is_no_income() {
+    let house = house().await.with_agent().await;
+    let mut body = income("ada", json!(1));
+    body["currency"] = json!("EUR");
+    assert_eq!(house.webhook("msg_1", &body).await, 400);
+    body["currency"] = json!("USD");
+    assert_eq!(house.webhook("msg_1", &body).await, 200);
+    assert_eq!(house.income_nano(), 1);
 }

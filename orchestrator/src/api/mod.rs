@@ -84,6 +84,25 @@ enum Peer {
     Stranger,
 }
 
+/// What may be announced by whoever has the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Webhook {
+    /// Income.
+    Income,
+    /// Income that is taken back.
+    Reversal,
+}
+
+impl Webhook {
+    fn at(path: &str) -> Option<Self> {
+        match path {
+            "/webhooks/income" => Some(Self::Income),
+            "/webhooks/reversal" => Some(Self::Reversal),
+            _ => None,
+        }
+    }
+}
+
 impl Listener {
     /// Opens one. A socket file that a dead process left is taken over.
     ///
@@ -175,27 +194,31 @@ impl Api {
     }
 
     async fn answer(&self, peer: Peer, request: Request<Incoming>) -> Answer {
-        let is_webhook = request.method() == Method::POST && request.uri().path() == "/webhooks/income";
-        let answered = match peer {
-            _ if is_webhook => self.income_webhook(request).await,
-            Peer::Operator(uid) => self.operate(uid, request).await,
-            Peer::Stranger => Err(Wrong::new(
+        let webhook = (request.method() == Method::POST).then(|| Webhook::at(request.uri().path())).flatten();
+        let answered = match (webhook, peer) {
+            (Some(webhook), _) => self.webhook(webhook, request).await,
+            (None, Peer::Operator(uid)) => self.operate(uid, request).await,
+            (None, Peer::Stranger) => Err(Wrong::new(
                 StatusCode::FORBIDDEN,
                 "forbidden",
-                "only POST /webhooks/income is served here; operators use the Unix socket, as root or a configured user",
+                "only POST /webhooks/income and /webhooks/reversal are served here; operators use the Unix socket, as root or a configured user",
             )),
         };
         answered.unwrap_or_else(|wrong| wrong.answer())
     }
 
-    async fn income_webhook(&self, request: Request<Incoming>) -> Result<Answer, Wrong> {
+    async fn webhook(&self, webhook: Webhook, request: Request<Incoming>) -> Result<Answer, Wrong> {
         let (head, body) = request.into_parts();
         let body = whole(Request::from_parts(head.clone(), body)).await?;
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
         let id = webhook::verify(&self.inner.secrets, &head.headers, &body, now_s)?;
-        let income = webhook::Announced::parse(&body)?;
-        self.done(income.input(id)).await
+        // Neither body is ever the other's: a signature for one is none for the other.
+        let input = match webhook {
+            Webhook::Income => webhook::Announced::parse(&body)?.input(id)?,
+            Webhook::Reversal => webhook::Reversed::parse(&body)?.input(id, "webhook".to_owned()),
+        };
+        self.done(input).await
     }
 
     /// Hands an input in and answers what the core says.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::reply::{Answer, Wrong, answer};
-use super::webhook::Announced;
+use super::webhook::{Announced, Reversed};
 use super::{Api, whole};
 use crate::core::Core;
 use crate::core::input::{DocketId, Input};
@@ -73,6 +73,16 @@ struct KeyedIncome {
     project: String,
     payer: String,
     amount_nano: Money,
+    #[serde(default)]
+    currency: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyedReversal {
+    key: Option<String>,
+    income: String,
+    reason: String,
 }
 
 /// How the platform stands.
@@ -111,8 +121,15 @@ impl Api {
             (Method::POST, ["agents", agent, act]) => self.act(uid, agent, act, request).await,
             (Method::POST, ["income"]) => {
                 let keyed: KeyedIncome = read(request).await?;
-                let KeyedIncome { key, agent, source, project, payer, amount_nano } = keyed;
-                self.done(Announced { agent, source, project, payer, amount_nano }.input(key)).await
+                let KeyedIncome { key, agent, source, project, payer, amount_nano, currency } = keyed;
+                let announced = Announced { agent, source, project, payer, amount_nano, currency };
+                self.done(announced.input(key)?).await
+            }
+            (Method::POST, ["income", "reverse"]) => {
+                let KeyedReversal { key, income, reason } = read(request).await?;
+                // An income is reversed once: its own key will do.
+                let key = key.unwrap_or_else(|| income.clone());
+                self.done(Reversed { income, reason }.input(key, actor(uid))).await
             }
             (Method::POST, ["flags", "close"]) => {
                 let Closing { signal, reason } = read(request).await?;

@@ -40,6 +40,7 @@ impl From<Refusal> for Wrong {
         let (status, code) = match refusal {
             Refusal::Unknown { .. } | Refusal::ModelNotOnMenu { .. } => (StatusCode::NOT_FOUND, "unknown"),
             Refusal::Conflict { .. } => (StatusCode::CONFLICT, "conflict"),
+            Refusal::Reversed { .. } => (StatusCode::CONFLICT, "reversed"),
             Refusal::WrongState { .. } => (StatusCode::CONFLICT, "wrong_state"),
             Refusal::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid"),
             Refusal::NoMoney { .. } | Refusal::SpendLimit | Refusal::MoneyHeld { .. } => {

@@ -34,6 +34,19 @@ pub struct Announced {
     pub payer: String,
     /// How much, in whole nano-dollars; more than nothing.
     pub amount_nano: Money,
+    /// `USD`, which is also what is meant where it is left out: no other has a rate.
+    #[serde(default)]
+    pub currency: Option<String>,
+}
+
+/// An income that is taken back, as announced.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reversed {
+    /// The key of the income: the `webhook-id` that it came under, or the operator's key.
+    pub income: String,
+    /// Why.
+    pub reason: String,
 }
 
 impl Announced {
@@ -48,15 +61,40 @@ impl Announced {
     }
 
     /// The input, under a key.
-    pub fn input(self, key: String) -> Input {
-        Input::Income {
+    ///
+    /// # Errors
+    /// [`Wrong`] (400) for another currency: guessing a rate would move the wrong amount.
+    pub fn input(self, key: String) -> Result<Input, Wrong> {
+        if let Some(currency) = self.currency.filter(|currency| currency != "USD") {
+            let currency: String = currency.chars().take(16).collect();
+            let message = format!("amounts are nano-dollars; currency {currency:?} has no rate");
+            return Err(Wrong::new(StatusCode::BAD_REQUEST, "currency", message));
+        }
+        Ok(Input::Income {
             key,
             agent: self.agent,
             source: self.source,
             project: self.project,
             payer: self.payer,
             amount_nano: self.amount_nano,
-        }
+        })
+    }
+}
+
+impl Reversed {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`Wrong`] (400) for what is no such object.
+    pub fn parse(body: &[u8]) -> Result<Self, Wrong> {
+        serde_json::from_slice(body).map_err(|error| {
+            Wrong::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is no reversal: {error}"))
+        })
+    }
+
+    /// The input, under a key.
+    pub fn input(self, key: String, actor: String) -> Input {
+        Input::ReverseIncome { key, income: self.income, reason: self.reason, actor }
     }
 }
 
@@ -188,6 +226,24 @@ mod tests {
         for amount in ["1.5", "1e3", "\"1\"", "null", "9223372036854775808"] {
             let parsed = Announced::parse(body(amount).as_bytes());
             assert_eq!(parsed.map_err(|wrong| wrong.status.as_u16()), Err(400), "{amount}");
+        }
+    }
+
+    #[test]
+    fn another_currency_is_refused_by_its_name() {
+        let body = |currency: &str| {
+            format!(
+                r#"{{"agent":"a","source":"s","project":"p","payer":"q","amount_nano":1,"currency":{currency}}}"#
+            )
+        };
+        let input = |currency| Announced::parse(body(currency).as_bytes()).unwrap().input("k".to_owned());
+        for dollars in ["\"USD\"", "null"] {
+            assert!(input(dollars).is_ok(), "{dollars}");
+        }
+        for other in ["\"EUR\"", "\"usd\"", "\"\""] {
+            let wrong = input(other).unwrap_err();
+            assert_eq!((wrong.status.as_u16(), wrong.code), (400, "currency"));
+            assert!(wrong.message.contains(other), "{}", wrong.message);
         }
     }
 

@@ -76,27 +76,45 @@ struct Reasoned {
 
 /// Arguments of `darwin income`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct IncomeArgs {
     #[command(flatten)]
     place: Place,
     /// Whose
-    #[arg(long)]
-    agent: AgentId,
+    #[arg(long, required = true)]
+    agent: Option<AgentId>,
     /// Where it came from
-    #[arg(long)]
-    source: String,
+    #[arg(long, required = true)]
+    source: Option<String>,
     /// For which project
-    #[arg(long)]
-    project: String,
+    #[arg(long, required = true)]
+    project: Option<String>,
     /// Who paid
-    #[arg(long)]
-    payer: String,
+    #[arg(long, required = true)]
+    payer: Option<String>,
     /// Dollars, such as 1.25
-    #[arg(long, value_parser = Money::parse)]
-    amount: Money,
+    #[arg(long, required = true, value_parser = Money::parse)]
+    amount: Option<Money>,
     /// Idempotency key: the same one again moves nothing
-    #[arg(long)]
-    key: String,
+    #[arg(long, required = true)]
+    key: Option<String>,
+    #[command(subcommand)]
+    act: Option<IncomeAct>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum IncomeAct {
+    /// Take an income back, once
+    Reverse {
+        /// The key of the income: the `webhook-id` or the --key that it came under
+        income: String,
+        /// Why; it is kept, and the agent is told
+        #[arg(long)]
+        reason: String,
+        /// Idempotency key of the reversal; left out, the income's
+        #[arg(long)]
+        key: Option<String>,
+    },
 }
 
 /// Runs `darwin agent`.
@@ -119,9 +137,14 @@ pub fn agent(args: AgentArgs) -> Exit {
     ask(&args.place, &format!("/api/v1/agents{path}"), body.as_ref())
 }
 
-/// Runs `darwin income`.
+/// Runs `darwin income`. Without a subcommand the command line has made sure that every part is there.
 #[expect(clippy::needless_pass_by_value, reason = "every subcommand's `run` takes its arguments")]
 pub fn income(args: IncomeArgs) -> Exit {
+    if let Some(IncomeAct::Reverse { income, reason, key }) = &args.act {
+        let key = key.as_ref().unwrap_or(income);
+        let body = json!({"key": key, "income": income, "reason": reason});
+        return ask(&args.place, "/api/v1/income/reverse", Some(&body));
+    }
     let body = json!({
         "key": args.key,
         "agent": args.agent,

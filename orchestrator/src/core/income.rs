@@ -6,7 +6,7 @@ use super::input::Input;
 use super::ledger::Account;
 use super::lives::{missing, over_limit, unknown_agent};
 use super::reply::{Refusal, Reply};
-use super::state::{Clearing, Due, Earned, Flow, Life};
+use super::state::{Clearing, Due, Earned, Flow, Income, Life, Stage};
 use super::{Core, Fault};
 
 /// Longest source, project and payer, in characters.
@@ -27,13 +27,14 @@ impl Core {
         if internal {
             self.flag_internal(now, agent, key, *amount_nano);
         }
-        let clearing = Clearing {
+        let mut clearing = Clearing {
             agent: agent.clone(),
             source: source.clone(),
             project: project.clone(),
             internal,
             amount_nano: *amount_nano,
             key: key.clone(),
+            transfer: 0,
         };
         let span = self.state.settings.money.clearing_ms;
         if span == 0 {
@@ -41,14 +42,17 @@ impl Core {
         }
         let accounts = (Account::Income(source.clone()), Account::Clearing(source.clone()));
         self.post(now, accounts, *amount_nano, "clearing", key)?;
+        clearing.transfer = self.state.ledger.transfers();
         self.note_clearing(agent, *amount_nano)?;
         self.state.clearings_made += 1;
         let id = self.state.clearings_made;
+        self.keep_income(&clearing, Stage::Clearing { id });
         self.state.clearing.insert(id, clearing);
         self.due_at(now.plus_ms(span), Due::Clears(id));
         Ok(Reply::Done)
     }
 
+    /// Income that has cleared; one that was reversed meanwhile never does.
     pub(super) fn income_clears(&mut self, at: Instant, id: u64) -> Result<(), Fault> {
         let Some(clearing) = self.state.clearing.remove(&id) else { return Ok(()) };
         let less = clearing.amount_nano.checked_neg().ok_or(Fault::Overflow { what: "clearing income" })?;
@@ -58,42 +62,55 @@ impl Core {
 
     /// Income becomes the agent's, and counts; what comes for a dead one is the treasury's and listed (E24).
     fn credit(&mut self, at: Instant, from: &Account, income: &Clearing) -> Result<(), Fault> {
-        let agent = self
-            .state
-            .agents
-            .get_mut(&income.agent)
-            .ok_or_else(|| missing(&format!("agent {}", income.agent)))?;
+        let agent = self.state.agents.get(&income.agent);
+        let agent = agent.ok_or_else(|| missing(&format!("agent {}", income.agent)))?;
         if matches!(agent.life, Life::Dead { .. }) {
             let accounts = (from.clone(), Account::Treasury);
             self.announce(format!(
                 "{} came for {}, which is dead: the treasury has it",
                 income.amount_nano, income.agent
             ));
-            return self.post(at, accounts, income.amount_nano, "income-after-death", &income.key);
+            self.post(at, accounts, income.amount_nano, "income-after-death", &income.key)?;
+            self.keep_income(income, Stage::Treasury { transfer: self.state.ledger.transfers() });
+            return Ok(());
         }
+        let kind = if income.internal { "internal-income" } else { "income" };
+        let accounts = (from.clone(), Account::Agent(income.agent.clone()));
+        self.post(at, accounts, income.amount_nano, kind, &income.key)?;
+        let transfer = self.state.ledger.transfers();
+        self.keep_income(income, Stage::Credited { at_ms: at, transfer });
+        self.count_income(at, income, transfer)
+    }
+
+    fn count_income(&mut self, at: Instant, income: &Clearing, transfer: u64) -> Result<(), Fault> {
+        let agent = self.agent_mut(&income.agent)?;
         if income.internal {
             agent.internal_nano = plus(agent.internal_nano, income.amount_nano)?;
-        } else {
-            let flow = Flow { income_nano: income.amount_nano, costs_nano: Money::ZERO };
-            let day = agent.days.entry(at.day()).or_default();
-            *day = day.plus(flow);
-            agent.lifetime = agent.lifetime.plus(flow);
-            agent.earned.push(Earned {
-                at_ms: at,
-                source: income.source.clone(),
-                project: income.project.clone(),
-                amount_nano: income.amount_nano,
-            });
+            return Ok(());
         }
-        self.out.agents.insert(income.agent.clone());
-        let kind = if income.internal { "internal-income" } else { "income" };
-        self.post(
-            at,
-            (from.clone(), Account::Agent(income.agent.clone())),
-            income.amount_nano,
-            kind,
-            &income.key,
-        )
+        let flow = Flow { income_nano: income.amount_nano, costs_nano: Money::ZERO };
+        let day = agent.days.entry(at.day()).or_default();
+        *day = day.plus(flow);
+        agent.lifetime = agent.lifetime.plus(flow);
+        agent.earned.push(Earned {
+            at_ms: at,
+            source: income.source.clone(),
+            project: income.project.clone(),
+            amount_nano: income.amount_nano,
+            transfer,
+        });
+        Ok(())
+    }
+
+    fn keep_income(&mut self, income: &Clearing, stage: Stage) {
+        let kept = Income {
+            agent: income.agent.clone(),
+            source: income.source.clone(),
+            internal: income.internal,
+            amount_nano: income.amount_nano,
+            stage,
+        };
+        self.state.incomes.insert(income.key.clone(), kept);
     }
 
     fn income_refusal(&self, input: &Input) -> Option<Refusal> {
@@ -130,7 +147,7 @@ impl Core {
             || self.state.agents.values().any(|agent| agent.name.trim().eq_ignore_ascii_case(payer))
     }
 
-    fn note_clearing(&mut self, id: &AgentId, more: Money) -> Result<(), Fault> {
+    pub(super) fn note_clearing(&mut self, id: &AgentId, more: Money) -> Result<(), Fault> {
         let agent = self.state.agents.get_mut(id).ok_or_else(|| missing(&format!("agent {id}")))?;
         agent.clearing_nano = plus(agent.clearing_nano, more)?;
         Ok(())

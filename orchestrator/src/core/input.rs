@@ -82,6 +82,17 @@ pub enum Input {
         /// How much; more than nothing.
         amount_nano: Money,
     },
+    /// Income is taken back, by a signed webhook or the operator's command (E5).
+    ReverseIncome {
+        /// `webhook-id`, or the operator's key.
+        key: Key,
+        /// The key of the income.
+        income: Key,
+        /// Why.
+        reason: String,
+        /// Who did it.
+        actor: String,
+    },
     /// An event asks for an agent's attention: it is told at its next wake, and wakes it now.
     Wake {
         /// Idempotency key.
@@ -245,6 +256,7 @@ impl Input {
         match self {
             Self::CreateAgent { key, .. } => Some(format!("create/{key}")),
             Self::Income { key, .. } => Some(format!("income/{key}")),
+            Self::ReverseIncome { key, .. } => Some(format!("reverse/{key}")),
             Self::Wake { key, .. } => Some(format!("wake/{key}")),
             Self::CallWanted { call, .. } => Some(format!("call/{call}")),
             Self::CallSettled { call, .. } | Self::CallVoided { call, .. } => Some(format!("end/{call}")),

@@ -17,6 +17,7 @@ pub mod ledger;
 mod lives;
 pub mod query;
 pub mod reply;
+mod reversal;
 pub mod row;
 pub mod rules;
 mod schedule;
@@ -191,6 +192,7 @@ impl Core {
             Input::Resume { agent, .. } => Ok(self.pause(agent, false)),
             Input::Kill { agent, reason, actor } => Ok(self.kill(agent, &format!("{reason} ({actor})"))),
             Input::Income { .. } => self.income(now, input),
+            Input::ReverseIncome { .. } => self.reverse_income(now, input),
             Input::Wake { agent, event, .. } => Ok(self.event(agent, event)),
             Input::EpisodeStarted { episode } => Ok(self.episode_started(now, *episode)),
             Input::EpisodeEnded { episode, end } => self.episode_ended(now, *episode, end),

@@ -76,6 +76,12 @@ pub enum Refusal {
         /// The key.
         key: String,
     },
+    /// The income was taken back before, under another key (409).
+    #[error("income {income} was reversed before")]
+    Reversed {
+        /// The income's key.
+        income: String,
+    },
     /// A text over its limit, blank, or a value out of its range.
     #[error("{what}")]
     Invalid {

@@ -34,6 +34,8 @@ pub(super) struct State {
     pub unknown_outcomes: BTreeMap<Key, Money>,
     pub clearing: BTreeMap<u64, Clearing>,
     pub clearings_made: u64,
+    /// All income by its key, for good: each can be reversed, once.
+    pub incomes: BTreeMap<Key, Income>,
     pub answered: BTreeMap<String, Answered>,
     pub open: BTreeMap<String, Effect>,
     pub due: BTreeSet<(Instant, Due)>,
@@ -190,6 +192,8 @@ pub(super) struct Earned {
     pub source: String,
     pub project: String,
     pub amount_nano: Money,
+    /// The transfer that credited it.
+    pub transfer: u64,
 }
 
 /// One confined run that is not over.
@@ -226,6 +230,32 @@ pub(super) struct Clearing {
     pub internal: bool,
     pub amount_nano: Money,
     pub key: Key,
+    /// The transfer that brought it to its source's clearing account.
+    pub transfer: u64,
+}
+
+/// Income as far as a reversal needs it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Income {
+    pub agent: AgentId,
+    pub source: String,
+    pub internal: bool,
+    pub amount_nano: Money,
+    pub stage: Stage,
+}
+
+/// How far an income has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    /// It clears, under this number.
+    Clearing { id: u64 },
+    /// It is the agent's.
+    Credited { at_ms: Instant, transfer: u64 },
+    /// The agent was dead by then: the treasury has it.
+    Treasury { transfer: u64 },
+    /// It was taken back.
+    Reversed,
 }
 
 /// A signal that stays open against an agent until an admin closes it.

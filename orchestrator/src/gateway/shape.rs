@@ -77,7 +77,9 @@ impl From<Refusal> for Wrong {
             Refusal::ModelNotOnMenu { .. } | Refusal::Unknown { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "not_found_error", message)
             }
-            Refusal::Conflict { .. } => Self::new(StatusCode::CONFLICT, "conflict_error", message),
+            Refusal::Conflict { .. } | Refusal::Reversed { .. } => {
+                Self::new(StatusCode::CONFLICT, "conflict_error", message)
+            }
             Refusal::Invalid { .. } => Self::request(message),
         }
     }

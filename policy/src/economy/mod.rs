@@ -6,6 +6,7 @@
 pub mod cull;
 pub mod price;
 pub mod quota;
+pub mod reversal;
 pub mod schedule;
 pub mod standing;
 pub mod texts;

@@ -13,7 +13,7 @@ use super::docket::Docket;
 use super::input::{DocketId, EpisodeId};
 use super::ledger::{Account, Balance};
 use super::settings::Settings;
-use super::state::{Agent, Life};
+use super::state::{Agent, Flow, Life};
 use super::worklog::LogEntry;
 
 /// One agent's figures now, from the ledger alone.
@@ -79,6 +79,11 @@ impl Core {
     /// How an agent stands between birth and death.
     pub fn life(&self, id: &AgentId) -> Option<&Life> {
         self.state.agents.get(id).map(|agent| &agent.life)
+    }
+
+    /// What came in and went out over an agent's life.
+    pub fn lifetime(&self, id: &AgentId) -> Option<Flow> {
+        self.state.agents.get(id).map(|agent| agent.lifetime)
     }
 
     /// What an agent is called, and what image it runs from.

@@ -96,8 +96,8 @@ pub(crate) struct Journal {
     conn: SqliteConnection,
     path: PathBuf,
     head: Head,
-    /// Held as long as this lives; the operating system lets go of it with the process.
-    _lock: File,
+    /// Held as long as this lives; the operating system lets go of it with the process. One in memory has none.
+    _lock: Option<File>,
 }
 
 impl Journal {
@@ -107,7 +107,15 @@ impl Journal {
         let mut conn = connect(path, false).await?;
         prepare(&mut conn, path).await?;
         let replayed = replay::replay(&mut conn, path, |_, _| Ok(())).await?;
-        Ok((Self { conn, path: path.to_owned(), head: replayed.head, _lock: lock }, replayed.core))
+        Ok((Self { conn, path: path.to_owned(), head: replayed.head, _lock: Some(lock) }, replayed.core))
+    }
+
+    /// A journal in memory, which ends with it: for simulations that want the real tables and no file.
+    pub(crate) async fn in_memory() -> Result<Self, JournalError> {
+        let path = PathBuf::from(":memory:");
+        let mut conn = connect(&path, false).await?;
+        prepare(&mut conn, &path).await?;
+        Ok(Self { conn, path, head: Head::empty(), _lock: None })
     }
 
     /// The last row's number and hash.
@@ -142,7 +150,7 @@ impl Journal {
 }
 
 /// The row that a step makes after `head`.
-fn record(head: &Head, at: Instant, input: &Input, step: &Step) -> Record {
+pub(crate) fn record(head: &Head, at: Instant, input: &Input, step: &Step) -> Record {
     let mut record = Record {
         seq: head.seq + 1,
         at_ms: at,

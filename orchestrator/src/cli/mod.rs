@@ -6,6 +6,7 @@ mod document;
 pub mod judge;
 pub mod operate;
 pub mod serve;
+pub mod simulate;
 pub mod verify;
 
 use std::fmt::Write as _;
@@ -40,6 +41,8 @@ enum Command {
     Agent(operate::AgentArgs),
     /// Announce income to a running control plane
     Income(operate::IncomeArgs),
+    /// Years of the economy in seconds: the same rules, stand-in agents, hard checks
+    Simulate(simulate::Args),
     /// Recompute chain, balances and projections of a journal from nothing
     Verify(verify::Args),
     /// Change user, namespace and limits, then become a program
@@ -72,6 +75,7 @@ impl Cli {
             Command::Judge(args) => judge::run(args),
             Command::Agent(args) => operate::agent(args),
             Command::Income(args) => operate::income(args),
+            Command::Simulate(args) => simulate::run(args),
             Command::Verify(args) => verify::run(args),
             Command::DemoProvider(args) => side::provider(args),
             Command::DemoWorld(args) => side::world(args),

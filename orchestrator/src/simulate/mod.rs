@@ -7,6 +7,7 @@ mod checks;
 mod fault;
 mod kind;
 pub mod outcome;
+pub mod report;
 mod run;
 mod scenario;
 mod streams;

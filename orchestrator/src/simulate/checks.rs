@@ -10,7 +10,8 @@ use policy::{AgentId, Instant};
 
 use super::outcome::CheckOutcome;
 use crate::core::docket::{Docket, DocketState};
-use crate::core::input::DocketId;
+use crate::core::input::{DocketId, Input};
+use crate::core::reply::Reply;
 use crate::core::row::{Cell, Row, Table};
 use crate::core::state::Life;
 use crate::core::{Core, Step};
@@ -72,8 +73,11 @@ const FAULT_ALLOWANCE_MS: i64 = 4 * DAY_MS;
 struct Shadow {
     born_ms: i64,
     living: bool,
+    dead: bool,
     income_nano: i64,
     costs_nano: i64,
+    /// Income that was taken back while it lived: less income, or a cost.
+    reversed_nano: i64,
     death_reports: u32,
 }
 
@@ -85,6 +89,8 @@ pub(super) struct Checks {
     posted: BTreeMap<String, i64>,
     sum: i128,
     agents: BTreeMap<String, Shadow>,
+    /// Income by its key, for what may be taken back; kept only where faults are made.
+    incomes: Option<BTreeMap<String, (String, i64)>>,
     open: BTreeSet<DocketId>,
     culls: BTreeMap<Instant, DocketId>,
     next_midnight: Instant,
@@ -112,6 +118,7 @@ impl Checks {
             posted: BTreeMap::new(),
             sum: 0,
             agents: BTreeMap::new(),
+            incomes: faults.then(BTreeMap::new),
             open: BTreeSet::new(),
             culls: BTreeMap::new(),
             next_midnight: start.midnight().plus_ms(DAY_MS),
@@ -122,8 +129,9 @@ impl Checks {
     }
 
     /// Looks at what one step did.
-    pub(super) fn after(&mut self, core: &Core, now: Instant, step: &Step) {
+    pub(super) fn after(&mut self, core: &Core, now: Instant, (input, step): (&Input, &Step)) {
         self.events += 1;
+        self.reversal(input, step);
         let mut published = Published::default();
         for row in &step.rows {
             self.row(now, row, &mut published);
@@ -131,12 +139,7 @@ impl Checks {
         self.hold(Check::Conservation, self.sum == 0, now);
         self.deaths(now, &published);
         for agent in &published.agents {
-            let told = self.agents.get(agent);
-            let id = AgentId::parse(agent).ok();
-            let known = id.and_then(|id| core.lifetime(&id));
-            let same = told.zip(known).is_some_and(|(told, known)| {
-                told.income_nano == known.income_nano.nano() && told.costs_nano == known.costs_nano.nano()
-            });
+            let same = self.agents.get(agent).is_some_and(|told| told.agrees(core, agent));
             self.hold(Check::GrantsNeverIncome, same, now);
         }
         for docket in &published.dockets {
@@ -175,6 +178,20 @@ impl Checks {
         Check::ALL.into_iter().map(outcome).collect()
     }
 
+    /// Income that is taken back is less income or a cost, of an agent that lives.
+    fn reversal(&mut self, input: &Input, step: &Step) {
+        let Input::ReverseIncome { income, .. } = input else { return };
+        if !step.changed || step.reply != Reply::Done {
+            return;
+        }
+        let known = self.incomes.as_mut().and_then(|incomes| incomes.remove(income));
+        if let Some((agent, amount)) = known
+            && let Some(shadow) = self.agents.get_mut(&agent).filter(|shadow| !shadow.dead)
+        {
+            shadow.reversed_nano += amount;
+        }
+    }
+
     fn row(&mut self, now: Instant, row: &Row, published: &mut Published) {
         match row.table {
             Table::Transfers => self.transfer(row),
@@ -185,6 +202,7 @@ impl Checks {
                 shadow.born_ms = int(row, 3);
                 shadow.living = matches!(text(row, 4), "alive" | "condemned");
                 if text(row, 4) == "dead" {
+                    shadow.dead = true;
                     published.dead.insert(id.clone());
                 }
                 published.agents.insert(id);
@@ -205,6 +223,9 @@ impl Checks {
         match kind {
             "income" => {
                 if let Some(agent) = of(credit) {
+                    if let Some(incomes) = &mut self.incomes {
+                        incomes.insert(text(row, 6).to_owned(), (agent.clone(), amount));
+                    }
                     self.agents.entry(agent).or_default().income_nano += amount;
                 }
             }
@@ -302,6 +323,18 @@ impl Checks {
             docket.outage_ms.is_none() && since > self.allowance_ms.saturating_add(window)
         });
         self.hold(Check::CondemnedResolved, !late, now);
+    }
+}
+
+impl Shadow {
+    /// Whether the core's figures of an agent are those of its transfers: income from customers alone, costs of calls
+    /// alone, and what was taken back once, as the one or the other.
+    fn agrees(&self, core: &Core, agent: &str) -> bool {
+        let Some(known) = AgentId::parse(agent).ok().and_then(|id| core.lifetime(&id)) else { return false };
+        let (income, costs) = (known.income_nano.nano(), known.costs_nano.nano());
+        let back = self.income_nano - income;
+        (0..=self.reversed_nano).contains(&back)
+            && income - costs == self.income_nano - self.costs_nano - self.reversed_nano
     }
 }
 

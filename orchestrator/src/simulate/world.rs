@@ -223,7 +223,7 @@ impl World {
             source,
         })?;
         self.events += 1;
-        self.checks.after(&self.core, now, &step);
+        self.checks.after(&self.core, now, (&input, &step));
         let (reply, effects) = (step.reply.clone(), step.effects.clone());
         if step.changed {
             let record = journal::record(&self.head, now, &input, &step);
@@ -403,7 +403,18 @@ impl World {
             payer,
             amount_nano: Money::from_nano(cents.max(1) * CENT_NANO),
         };
-        self.at(self.now.plus_ms(after_ms), Event::Pays { input, again });
+        let back_ms = (faults && actor.stream.chance(40)).then(|| actor.stream.between(1, 360) * HOUR_MS);
+        let paid = self.now.plus_ms(after_ms);
+        self.at(paid, Event::Pays { input, again });
+        if let Some(back_ms) = back_ms {
+            let reversal = Input::ReverseIncome {
+                key: format!("back/{number}"),
+                income: format!("pay/{number}"),
+                reason: "the card was stolen".to_owned(),
+                actor: "webhook".to_owned(),
+            };
+            self.at(paid.plus_ms(back_ms), Event::Pays { input: reversal, again });
+        }
         60_000
     }
 
@@ -425,6 +436,7 @@ impl World {
                     || matches!(reply, Reply::Refused(_));
                 self.checks.hold(Check::SameKeySameAnswer, refused, self.now);
             }
+            // A reversal has no amount that could be another.
             (Again::No | Again::Other, _) => {}
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod archive;
 mod effects;
+mod inherit;
 mod netd;
 
 use std::path::Path;

@@ -236,7 +236,7 @@ fn a_reversed_income_is_no_source_of_the_facts_and_the_agent_is_told_why() {
     assert!(wake.contains("from shop was reversed") && wake.contains("charged back"), "{wake}");
     shell.run_until(START.plus_ms(12 * DAY_MS));
     let culls = shell.culls();
-    let facts = &culls[0].cases.get(&agent("ann")).unwrap().facts;
+    let facts = &culls[0].cases[&agent("ann")].facts;
     let sources: Vec<i64> = facts.income_sources.iter().map(|source| source.amount_nano.nano()).collect();
     assert_eq!((sources, facts.period_income_nano.nano()), (vec![5], 5));
 }

@@ -88,10 +88,9 @@ impl Core {
         names.iter().try_for_each(|name| self.release(name).map(|_hold| ()))
     }
 
-    /// The cheapest hold on the menu, as E7 means it.
-    pub(super) fn cheapest_hold(&self, now: Instant) -> Option<Money> {
-        let models = &self.state.settings.models;
-        self.rules.prices.cheapest_hold(&models.menu, now, models.prompt_tokens_min)
+    /// The cheapest hold on an agent's menu, as E7 means it.
+    pub(super) fn cheapest_hold(&self, id: &AgentId, now: Instant) -> Option<Money> {
+        self.rules.prices.cheapest_hold(self.menu(id), now, self.state.settings.models.prompt_tokens_min)
     }
 
     fn wanted(&self, now: Instant, input: &Input) -> Result<Wanted, Refusal> {
@@ -99,10 +98,10 @@ impl Core {
             return Err(Refusal::Unknown { what: "call".to_owned() });
         };
         let payer = self.payer(agent, *episode)?;
-        let menu = &self.state.settings.models.menu;
+        let menu = self.menu(agent);
         let row = self.rules.prices.at(model, now).filter(|_| menu.contains(model));
         let Some(row) = row else {
-            return Err(Refusal::ModelNotOnMenu { model: model.clone(), menu: menu.clone() });
+            return Err(Refusal::ModelNotOnMenu { model: model.clone(), menu: menu.to_vec() });
         };
         if *max_tokens == 0 {
             return Err(Refusal::Invalid { what: "max_tokens is 0, and must be 1 or more".to_owned() });

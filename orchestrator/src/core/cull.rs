@@ -55,10 +55,9 @@ impl Core {
         if !self.state.settings.lives.starving {
             return Ok(());
         }
-        let cheapest = self.cheapest_hold(now);
         let touched: Vec<AgentId> = self.out.agents.iter().cloned().collect();
         for id in touched {
-            if !self.is_starving(&id, cheapest) {
+            if !self.is_starving(&id, now) {
                 continue;
             }
             if !self.treasury_can_pay(now, 1) {
@@ -76,14 +75,14 @@ impl Core {
         Ok(())
     }
 
-    fn is_starving(&self, id: &AgentId, cheapest: Option<Money>) -> bool {
+    fn is_starving(&self, id: &AgentId, now: Instant) -> bool {
         let Some(agent) = self.state.agents.get(id) else { return false };
         if agent.life != Life::Alive || agent.paused {
             return false;
         }
         let balance = self.balance(id);
         let open_holds = usize::from(balance.held_nano.is_positive());
-        standing::is_starving(balance.available(), open_holds, cheapest)
+        standing::is_starving(balance.available(), open_holds, self.cheapest_hold(id, now))
     }
 
     /// Pins the snapshot, lays out the money, and starts the last episodes.
@@ -180,7 +179,9 @@ impl Core {
         let (what, versions, text) = match tool {
             ToolUse::SubmitAppeal { text } => ("appeal", &mut case.appeals, text),
             ToolUse::SubmitDeathReport { text } => ("death report", &mut case.death_reports, text),
-            ToolUse::WriteDailyReport { .. } => return Err(missing("a text for the docket")),
+            ToolUse::WriteDailyReport { .. } | ToolUse::Reproduce { .. } => {
+                return Err(missing("a text for the docket"));
+            }
         };
         versions.push(Version { at_ms: now, text: text.clone() });
         let count = versions.len();
@@ -250,9 +251,9 @@ impl Core {
                 .into_iter()
                 .map(|(project, income_nano)| Project { project, income_nano })
                 .collect(),
-            tier: 0,
+            tier: self.tier(id, window.end).0,
             age_days: u32::try_from(age).unwrap_or(u32::MAX),
-            children: 0,
+            children: agent.children,
             open_flags: self.open_flags(id),
             reprieves: agent.reprieves,
         })

@@ -78,6 +78,9 @@ pub struct StartEpisode {
     pub last: bool,
     /// The wake message (E11), sanitised and wrapped where it quotes others.
     pub wake: String,
+    /// Whose history and lessons are copied into its state before it runs: a child's first run (E9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherits: Option<AgentId>,
     /// Wall-clock limit, in milliseconds of the core's clock.
     pub wall_limit_ms: i64,
     /// Most that it may spend, in nano-dollars.

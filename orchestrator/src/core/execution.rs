@@ -145,7 +145,7 @@ impl Core {
             }
             None => None,
         };
-        let figures = self.life_figures(id, left);
+        let figures = self.life_figures(now, id, left);
         let agent = self.agent_mut(id)?;
         agent.life = Life::Dead { at_ms: now, cause: cause.to_owned() };
         agent.events.clear();
@@ -154,7 +154,7 @@ impl Core {
         self.state.due.remove(&(next_wake, Due::Wake(id.clone())));
         self.lesson(id, (cause, age), (figures, report.as_deref()));
         if let Some(text) = report {
-            self.publish(now, EntryKind::DeathReport, (Some(id), Some(figures.sentence())), text);
+            self.publish(now, EntryKind::DeathReport, (Some(id), Some(figures.attached())), text);
         } else {
             let line = format!("No death report. {}", figures.sentence());
             self.publish(now, EntryKind::NoDeathReport, (Some(id), None), line);
@@ -188,7 +188,7 @@ impl Core {
         Ok(())
     }
 
-    fn life_figures(&self, id: &AgentId, balance_nano: Money) -> DayFigures {
+    fn life_figures(&self, now: Instant, id: &AgentId, balance_nano: Money) -> DayFigures {
         let lifetime = self.state.agents.get(id).map(|agent| agent.lifetime).unwrap_or_default();
         DayFigures {
             income_nano: lifetime.income_nano,
@@ -196,6 +196,7 @@ impl Core {
             profit_nano: lifetime.profit_nano(),
             lifetime_nano: lifetime.profit_nano(),
             balance_nano,
+            tier: self.tier(id, now).0,
         }
     }
 

@@ -335,6 +335,11 @@ pub enum ToolUse {
         /// Its text.
         text: String,
     },
+    /// A child, with a brief of at most 1,000 characters (E9). It needs no key: a second one in a period is refused.
+    Reproduce {
+        /// Its brief.
+        text: String,
+    },
     /// The appeal of a condemned agent, at most 2,000 characters.
     SubmitAppeal {
         /// Its text.

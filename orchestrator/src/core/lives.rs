@@ -54,17 +54,20 @@ impl Core {
             return Ok(Refusal::NoMoney { available_nano }.into());
         }
         self.post(now, (Account::Treasury, Account::Agent(id.clone())), grant, "grant", id.as_str())?;
-        let created = self.state.agents.len() as u64 + 1;
-        let next_wake_ms = self.first_wake(now, created);
-        self.state.agents.insert(id.clone(), born(now, id, created, [name, image, brief]));
-        self.due_at(next_wake_ms, Due::Wake(id.clone()));
-        if let Some(agent) = self.state.agents.get_mut(id) {
-            agent.next_wake_ms = next_wake_ms;
-            agent.events.push(Event::platform(format!("You were born. Your brief: {brief}")));
-        }
+        let told = Event::platform(format!("You were born. Your brief: {brief}"));
+        self.bear(now, id, (born(now, id, [name, image, brief]), told));
+        Ok(Reply::Created { agent: id.clone() })
+    }
+
+    /// Puts a new agent, whose purse is filled, among the others; its birth wakes it.
+    pub(super) fn bear(&mut self, now: Instant, id: &AgentId, (mut agent, told): (Agent, Event)) {
+        agent.created = self.state.agents.len() as u64 + 1;
+        agent.next_wake_ms = self.first_wake(now, agent.created);
+        agent.events.push(told);
+        self.due_at(agent.next_wake_ms, Due::Wake(id.clone()));
+        self.state.agents.insert(id.clone(), agent);
         self.state.wanting.insert(id.clone());
         self.out.agents.insert(id.clone());
-        Ok(Reply::Created { agent: id.clone() })
     }
 
     pub(super) fn pause(&mut self, id: &AgentId, paused: bool) -> Reply {
@@ -170,9 +173,11 @@ impl Core {
         self.state.episodes_made += 1;
         let episode = self.state.episodes_made;
         let lives = &self.state.settings.lives;
-        let (profile, spend_limit_nano) = match docket {
-            Some(_) => (lives.condemned_profile.clone(), self.state.settings.appeal.budget_nano),
-            None => (lives.profile.clone(), lives.episode_spend_nano),
+        let (profile, spend_limit_nano) = if docket.is_some() {
+            (lives.condemned_profile.clone(), self.state.settings.appeal.budget_nano)
+        } else {
+            let profile = self.tier(id, now).1.profile.as_ref().unwrap_or(&lives.profile);
+            (profile.clone(), lives.episode_spend_nano)
         };
         let wall_limit_ms = docket
             .map_or(lives.episode_wall_ms, |(_, deadline)| deadline.since_ms(now).min(lives.episode_wall_ms));
@@ -189,6 +194,7 @@ impl Core {
             profile,
             last: docket.is_some(),
             wake,
+            inherits: agent.parent.clone().filter(|_| !agent.has_run),
             wall_limit_ms,
             spend_limit_nano,
         };
@@ -215,6 +221,9 @@ impl Core {
         let ends = now.plus_ms(episode.start.wall_limit_ms);
         episode.started_ms = Some(now);
         episode.ends_ms = Some(ends);
+        if let Some(agent) = self.state.agents.get_mut(&episode.start.agent) {
+            agent.has_run = true;
+        }
         if let Some(before) = before {
             self.state.due.remove(&(before, Due::EpisodeLimit(id)));
         }
@@ -327,17 +336,22 @@ fn is_reserved(id: &AgentId) -> bool {
     RESERVED.contains(&id.as_str()) || id.as_str().starts_with(RESERVED_PREFIX)
 }
 
-fn born(now: Instant, id: &AgentId, created: u64, [name, image, brief]: [&str; 3]) -> Agent {
+/// A new agent, without a number or a wake yet.
+pub(super) fn born(now: Instant, id: &AgentId, [name, image, brief]: [&str; 3]) -> Agent {
     Agent {
         id: id.clone(),
         name: name.to_owned(),
         image: image.to_owned(),
         brief: brief.to_owned(),
-        created,
+        created: 0,
         born_ms: now,
         life: Life::Alive,
         paused: false,
         reprieves: 0,
+        parent: None,
+        has_run: false,
+        children: 0,
+        last_child_ms: None,
         exempt: false,
         next_wake_ms: now,
         events: Vec::new(),

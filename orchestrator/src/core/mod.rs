@@ -17,6 +17,7 @@ pub mod ledger;
 mod lives;
 pub mod query;
 pub mod reply;
+mod reproduction;
 mod reversal;
 pub mod row;
 pub mod rules;

@@ -1,7 +1,8 @@
 //! What may be asked of the core without changing anything: figures, log, agents, open work.
 
-use policy::economy::cull::{self, LifeState};
+use policy::economy::cull;
 use policy::economy::standing::{self, Standing};
+use policy::economy::tier::Rung;
 use policy::judge::Dice;
 use policy::judge::quote::Sigil;
 use policy::time::{DAY_MS, Window};
@@ -96,9 +97,18 @@ impl Core {
         self.state.agents.get(id)?.episode
     }
 
-    /// Models that an agent may call.
-    pub fn menu(&self) -> &[String] {
-        &self.state.settings.models.menu
+    /// Models that an agent may call: its tier's, or the general menu.
+    pub fn menu(&self, id: &AgentId) -> &[String] {
+        self.tier(id, self.state.now_ms).1.menu.as_ref().unwrap_or(&self.state.settings.models.menu)
+    }
+
+    /// The number and the rung of an agent's tier at `now` (E8). One that is not known stands on the lowest.
+    pub fn tier(&self, id: &AgentId, now: Instant) -> (u32, &Rung) {
+        let agent = self.state.agents.get(id);
+        let born = agent.map_or(now, |agent| agent.born_ms);
+        let age_days = u32::try_from(now.since_ms(born).max(0) / DAY_MS).unwrap_or(u32::MAX);
+        let profit = agent.map_or(Money::from_nano(i64::MIN), |agent| agent.lifetime.profit_nano());
+        self.rules.tiers.of(profit, age_days)
     }
 
     /// What an agent's own account has.
@@ -154,7 +164,7 @@ impl Core {
             lifetime_income_nano: agent.lifetime.income_nano,
             lifetime_costs_nano: agent.lifetime.costs_nano,
             lifetime_profit_nano: agent.lifetime.profit_nano(),
-            tier: 0,
+            tier: self.tier(id, now).0,
             reprieves: agent.reprieves,
             exempt: agent.exempt,
             next_cull_ms: self.state.next_cull.at_ms,
@@ -210,7 +220,15 @@ impl Core {
     /// The period that the next cull looks at, up to and with the day of `now`.
     pub(super) fn period(&self, now: Instant) -> Window {
         let period = self.rules.schedule.period(self.state.next_cull.at_ms);
-        Window { start: period.start, end: now.midnight().plus_ms(DAY_MS).min(period.end) }
+        let end = now.midnight().plus_ms(DAY_MS).min(period.end);
+        // Where the first cull is further away than a period, its period has not begun: it is empty.
+        Window { start: period.start, end: end.max(period.start) }
+    }
+
+    /// Since when it is one period: also what came before the first one began is of one.
+    pub(super) fn period_start(&self, now: Instant) -> Instant {
+        let start = self.period(now).start;
+        if now < start { self.state.genesis_ms.unwrap_or(start) } else { start }
     }
 
     /// Every agent's figures in `window`, as the cull looks at them.
@@ -226,11 +244,7 @@ impl Agent {
             id: self.id.clone(),
             created: self.created,
             born: self.born_ms,
-            state: match self.life {
-                Life::Alive => LifeState::Alive,
-                Life::Condemned { .. } => LifeState::Condemned,
-                Life::Removing { .. } | Life::Dead { .. } => LifeState::Dead,
-            },
+            state: self.life.for_rules(),
             exempt: self.exempt,
             paused: self.paused,
             period_income: flow.income_nano,

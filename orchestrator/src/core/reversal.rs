@@ -68,7 +68,7 @@ impl Core {
     ) -> Result<(), Fault> {
         let credited = Credited { amount: income.amount_nano, at, internal: income.internal };
         let purse = self.balance(&income.agent).available();
-        let taken = reversal::reverse(credited, purse, self.period(now).start);
+        let taken = reversal::reverse(credited, purse, self.period_start(now));
         if !matches!(self.agent_mut(&income.agent)?.life, Life::Dead { .. }) {
             self.count_reversal(now, income, (at, transfer), taken.counts)?;
         }

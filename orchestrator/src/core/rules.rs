@@ -5,6 +5,7 @@ use policy::economy::cull::CullRules;
 use policy::economy::price::PriceBook;
 use policy::economy::quota::QuotaRules;
 use policy::economy::schedule::Schedule;
+use policy::economy::tier::Tiers;
 use policy::time::DAY_MS;
 
 use super::settings::Settings;
@@ -15,6 +16,7 @@ pub(super) struct Rules {
     pub cull: CullRules,
     pub quota: QuotaRules,
     pub prices: PriceBook,
+    pub tiers: Tiers,
     pub schedule: Schedule,
 }
 
@@ -26,6 +28,7 @@ impl Default for Rules {
             cull,
             quota: QuotaRules::default(),
             prices: PriceBook::default(),
+            tiers: Tiers::default(),
         }
     }
 }
@@ -68,15 +71,17 @@ impl Rules {
             CullRules::parse(settings.cull.clone()),
             QuotaRules::parse(settings.quota.clone()),
             PriceBook::parse(settings.models.prices.clone()),
+            Tiers::parse(&settings.lives.tiers),
         );
-        let (Ok(cull), Ok(quota), Ok(prices), []) = (made.0, made.1, made.2, &*found) else {
+        let (Ok(cull), Ok(quota), Ok(prices), Ok(tiers), []) = (made.0, made.1, made.2, made.3, &*found)
+        else {
             return Err(RulesError::Settings(found));
         };
         let schedule = match settings.schedule.first_ms {
             Some(first) => Schedule::new(first, &cull),
             None => Schedule::from_start(now, &cull),
         };
-        Ok(Self { cull, quota, prices, schedule })
+        Ok(Self { cull, quota, prices, tiers, schedule })
     }
 }
 
@@ -95,11 +100,15 @@ fn mistakes(now: Instant, settings: &Settings) -> Vec<SettingMistake> {
         .extend(quota.map(|error| SettingMistake { key: quota_key(error.setting), what: error.to_string() }));
     let prices = PriceBook::mistakes(&settings.models.prices).into_iter();
     found.extend(prices.map(|error| SettingMistake { key: "models.prices", what: error.to_string() }));
+    let tiers = Tiers::mistakes(&settings.lives.tiers).into_iter();
+    found.extend(tiers.map(|error| SettingMistake { key: "lives.tiers", what: error.to_string() }));
     let is_sold =
         |model: &String| settings.models.prices.iter().any(|row| row.model == *model && row.from <= now);
     let asked = [("judge.model", &settings.judge.model), ("log.digest_model", &settings.log.digest_model)];
     let menu = settings.models.menu.iter().map(|model| ("models.menu", model));
-    for (key, model) in menu.chain(asked).filter(|(_, model)| !is_sold(model)) {
+    let rungs = settings.lives.tiers.iter().filter_map(|rung| rung.menu.as_ref()).flatten();
+    let rungs = rungs.map(|model| ("lives.tiers", model));
+    for (key, model) in menu.chain(rungs).chain(asked).filter(|(_, model)| !is_sold(model)) {
         found.push(SettingMistake { key, what: format!("{model} has no price") });
     }
     if let Some(first) = settings.schedule.first_ms.filter(|first| first.midnight() != *first) {
@@ -189,6 +198,7 @@ mod tests {
         settings.quota.passes = 6;
         settings.quota.floor = 101;
         settings.cull.period_days = 0;
+        settings.lives.tiers[0].age_from_days = 1;
         settings.judge.retry_longest_ms = settings.judge.retry_first_ms - 1;
         let mut keys: Vec<&str> = check(&settings).iter().map(|mistake| mistake.key).collect();
         keys.sort_unstable();
@@ -199,6 +209,7 @@ mod tests {
                 "cull.period_days",
                 "judge.model",
                 "judge.retry_longest_ms",
+                "lives.tiers",
                 "log.digest_at_ms",
                 "models.menu",
                 "quota.floor",

@@ -6,6 +6,7 @@ use policy::economy::cull::CullSettings;
 use policy::economy::price::{PriceBook, PriceRow};
 use policy::economy::quota::QuotaSettings;
 use policy::economy::schedule::{WARNING_MS, WARNING_MS_MIN};
+use policy::economy::tier::Rung;
 use policy::time::{DAY_MS, HOUR_MS};
 use policy::{Instant, Money, ProfileName};
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ impl Default for MoneySettings {
 pub struct ModelSettings {
     /// Every model that has a price; one without cannot be called (G5).
     pub prices: Vec<PriceRow>,
-    /// What agents may call (E8).
+    /// What agents may call, unless their tier names others (E8).
     pub menu: Vec<String>,
     /// The shortest prompt that a call can have, in tokens: an agent that cannot pay for one starves (E7).
     pub prompt_tokens_min: u64,
@@ -95,7 +96,11 @@ pub struct LifeSettings {
     pub episode_wall_ms: i64,
     /// What an episode may spend (E10).
     pub episode_spend_nano: Money,
-    /// The egress profile of an agent that lives.
+    /// The rungs of the tiers, from the lowest (E8).
+    pub tiers: Vec<Rung>,
+    /// With this many agents that are not dead, none has a child; an admin may make more (E9).
+    pub population_max: u32,
+    /// The egress profile of an agent that lives, unless its tier names another.
     pub profile: ProfileName,
     /// The profile of a condemned agent: it must allow nothing (E17).
     pub condemned_profile: ProfileName,
@@ -111,6 +116,16 @@ impl Default for LifeSettings {
             wake_spread_ms: 300_000,
             episode_wall_ms: HOUR_MS,
             episode_spend_nano: dollars(1),
+            tiers: vec![
+                Rung::default(),
+                Rung {
+                    profit_from_nano: Some(dollars(20)),
+                    age_from_days: 10,
+                    may_reproduce: true,
+                    ..Rung::default()
+                },
+            ],
+            population_max: 100,
             profile: profile("agents"),
             condemned_profile: profile("nothing"),
             starving: true,

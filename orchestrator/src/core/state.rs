@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use policy::economy::cull::LifeState;
 use policy::time::Window;
 use policy::{AgentId, Instant, Money};
 use serde::Serialize;
@@ -113,6 +114,15 @@ pub enum Life {
 }
 
 impl Life {
+    /// As the rules see it: one that is being removed is dead to them.
+    pub const fn for_rules(&self) -> LifeState {
+        match self {
+            Self::Alive => LifeState::Alive,
+            Self::Condemned { .. } => LifeState::Condemned,
+            Self::Removing { .. } | Self::Dead { .. } => LifeState::Dead,
+        }
+    }
+
     /// One word, as in tables and refusals.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -146,6 +156,12 @@ pub(super) struct Agent {
     pub life: Life,
     pub paused: bool,
     pub reprieves: u32,
+    /// Whose child it is (E9).
+    pub parent: Option<AgentId>,
+    /// Whether its first run has begun: what it inherits is in its state by then.
+    pub has_run: bool,
+    pub children: u32,
+    pub last_child_ms: Option<Instant>,
     /// Whether the next cull that runs passes it by (E23).
     pub exempt: bool,
     pub next_wake_ms: Instant,

@@ -1,6 +1,8 @@
 //! Tools that change something, and which of them work (G10, E17, E27).
 
+use policy::economy::reproduction::BRIEF_CHARS_MAX;
 use policy::economy::texts::next_version;
+use policy::economy::tools;
 use policy::judge::sanitise::sanitise;
 use policy::{AgentId, Instant};
 
@@ -10,25 +12,12 @@ use super::reply::{Refusal, Reply};
 use super::state::{Agent, Life};
 use super::{Core, Fault};
 
-/// Tools that only read: any agent that is not dead has them.
-const READING: [&str; 4] = ["my_figures", "read_work_log", "read_digest", "read_lessons"];
-/// What a living agent has besides.
-const LIVING: [&str; 1] = ["write_daily_report"];
-
 impl Core {
     /// The names of the tools that work for an agent now; none for one that is dead or unknown.
     pub fn tools(&self, id: &AgentId) -> Vec<&'static str> {
         let Some(agent) = self.state.agents.get(id) else { return Vec::new() };
-        let mut tools = READING.to_vec();
-        match agent.life {
-            Life::Alive => tools.extend(LIVING),
-            Life::Condemned { .. } if self.state.settings.judge.enabled => {
-                tools.extend(["submit_appeal", "submit_death_report"]);
-            }
-            Life::Condemned { .. } => tools.push("submit_death_report"),
-            Life::Removing { .. } | Life::Dead { .. } => tools.clear(),
-        }
-        tools
+        let may_reproduce = self.tier(id, self.state.now_ms).1.may_reproduce && !agent.paused;
+        tools::tools(agent.life.for_rules(), self.state.settings.judge.enabled, may_reproduce)
     }
 
     pub(super) fn tool_used(
@@ -59,6 +48,7 @@ impl Core {
         }
         match (tool, &agent.life) {
             (ToolUse::WriteDailyReport { text }, _) => Ok(self.write_report(id, text)),
+            (ToolUse::Reproduce { text }, _) => self.reproduce(now, id, text),
             (
                 ToolUse::SubmitAppeal { .. } | ToolUse::SubmitDeathReport { .. },
                 Life::Condemned { docket },
@@ -84,10 +74,14 @@ impl Core {
 
     /// How many versions of a tool's text are kept: of this day, or of the case.
     fn versions(&self, agent: &Agent, tool: &ToolUse) -> usize {
+        if matches!(tool, ToolUse::Reproduce { .. }) {
+            // A child is no text of which versions are kept.
+            return 0;
+        }
         let Life::Condemned { docket } = agent.life else { return agent.report_versions };
         let case = self.state.dockets.get(&docket).and_then(|open| open.cases.get(&agent.id));
         case.map_or(0, |case| match tool {
-            ToolUse::WriteDailyReport { .. } => agent.report_versions,
+            ToolUse::WriteDailyReport { .. } | ToolUse::Reproduce { .. } => agent.report_versions,
             ToolUse::SubmitAppeal { .. } => case.appeals.len(),
             ToolUse::SubmitDeathReport { .. } => case.death_reports.len(),
         })
@@ -98,6 +92,7 @@ impl Core {
         let settings = &self.state.settings;
         match tool {
             ToolUse::WriteDailyReport { text } => ("write_daily_report", text, settings.log.report_chars_max),
+            ToolUse::Reproduce { text } => ("reproduce", text, BRIEF_CHARS_MAX),
             ToolUse::SubmitAppeal { text } => ("submit_appeal", text, settings.appeal.appeal_chars_max),
             ToolUse::SubmitDeathReport { text } => {
                 ("submit_death_report", text, settings.appeal.death_report_chars_max)

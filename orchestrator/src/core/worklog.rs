@@ -106,7 +106,7 @@ impl Core {
         let looked_back = at.plus_ms(-2 * self.rules.cull.period_ms());
         for id in living {
             self.agent_mut(&id)?.earned.retain(|earned| earned.at_ms >= looked_back);
-            let figures = self.day_figures(&id, day);
+            let figures = self.day_figures(&id, day, at);
             let shown = self.state.settings.judge.reports_shown;
             let written = self.state.agents.get_mut(&id).and_then(|agent| {
                 agent.report_versions = 0;
@@ -117,7 +117,7 @@ impl Core {
                 Some(report)
             });
             if let Some(text) = written {
-                self.publish(at, EntryKind::Report, (Some(&id), Some(figures.sentence())), text);
+                self.publish(at, EntryKind::Report, (Some(&id), Some(figures.attached())), text);
             } else {
                 let line = format!("No report. {}", figures.sentence());
                 self.publish(at, EntryKind::NoReport, (Some(&id), None), line);
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// An agent's figures of one day.
-    pub(super) fn day_figures(&self, id: &AgentId, day: i64) -> DayFigures {
+    pub(super) fn day_figures(&self, id: &AgentId, day: i64, at: Instant) -> DayFigures {
         let Some(agent) = self.state.agents.get(id) else { return DayFigures::default() };
         let flow = agent.days.get(&day).copied().unwrap_or_default();
         DayFigures {
@@ -136,22 +136,28 @@ impl Core {
             profit_nano: flow.profit_nano(),
             lifetime_nano: agent.lifetime.profit_nano(),
             balance_nano: self.balance(id).posted_nano,
+            tier: self.tier(id, at).0,
         }
     }
 }
 
 /// What the platform says of one agent's day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "names end in their unit")]
 pub(super) struct DayFigures {
     pub income_nano: Money,
     pub costs_nano: Money,
     pub profit_nano: Money,
     pub lifetime_nano: Money,
     pub balance_nano: Money,
+    pub tier: u32,
 }
 
 impl DayFigures {
+    /// What stands beside an agent's own words (E27).
+    pub(super) fn attached(&self) -> String {
+        format!("{} Tier {}.", self.sentence(), self.tier)
+    }
+
     /// As E27 words it.
     pub(super) fn sentence(&self) -> String {
         format!(

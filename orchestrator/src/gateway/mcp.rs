@@ -89,6 +89,7 @@ impl Gateway {
         };
         let tool = match name {
             "write_daily_report" => ToolUse::WriteDailyReport { text: written(text)? },
+            "reproduce" => ToolUse::Reproduce { text: written(text)? },
             "submit_appeal" => ToolUse::SubmitAppeal { text: written(text)? },
             "submit_death_report" => ToolUse::SubmitDeathReport { text: written(text)? },
             reading => return self.read(caller, reading),
@@ -146,6 +147,11 @@ fn tool(name: &str) -> Value {
         "write_daily_report" => {
             ("Your report of today: one paragraph, at most 1,000 characters. The last version counts.", true)
         }
+        "reproduce" => (
+            "Have a child: you give it its first money, `text` is its brief, at most 1,000 characters. It gets a copy of \
+             your history.md and lessons.md. One a period.",
+            true,
+        ),
         "submit_appeal" => ("Your appeal, at most 2,000 characters. The last version counts.", true),
         "submit_death_report" => (
             "Your death report, one to three paragraphs, at most 3,000 characters. The last version counts.",

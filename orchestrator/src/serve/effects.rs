@@ -8,7 +8,7 @@ use policy::AgentId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{ServeError, archive};
+use super::{ServeError, archive, inherit};
 use crate::config::{Config, Image};
 use crate::core::effect::{Effect, StartEpisode};
 use crate::core::input::{EpisodeEnd, EpisodeId, Input, Usage};
@@ -219,6 +219,11 @@ impl Performer {
         };
         if let Err(rejected) = self.inner.audits.pass(&start.image, image) {
             return EpisodeEnd::Failed { why: format!("cannot {rejected}") };
+        }
+        if let Some(parent) = &start.inherits
+            && let Err(error) = inherit::copy(&self.inner.site.state_dir, parent, &start.agent)
+        {
+            return EpisodeEnd::Failed { why: format!("cannot {}", crate::cli::with_causes(&error)) };
         }
         let order = Order {
             episode: start.episode,

@@ -6,10 +6,13 @@
 pub mod cull;
 pub mod price;
 pub mod quota;
+pub mod reproduction;
 pub mod reversal;
 pub mod schedule;
 pub mod standing;
 pub mod texts;
+pub mod tier;
+pub mod tools;
 
 /// Why an agent was condemned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
